@@ -1,4 +1,5 @@
-//! Finding a neighbour's MAC address by ARP or NDP over the very queues that the run will use, before it starts.
+//! Asking over the very queues that the run will use, before it starts: for a neighbour's MAC address, by ARP or NDP, or for
+//! anything else that a frame answers.
 
 use std::net::IpAddr;
 
@@ -16,33 +17,40 @@ pub struct NeighbourQuery {
     pub vlans: Vec<VlanTag>,
     /// Whose MAC address is wanted.
     pub target: IpAddr,
-    /// Requests sent, at most.
-    pub attempts: u32,
-    /// Ticks between two requests.
-    pub wait_ticks: u64,
 }
 
-/// Asks until somebody answers, `stop` says so, or the attempts are used up. Listens on every queue of `rx`, for nobody
-/// knows where the answer arrives. Answers neighbours meanwhile, since a peer that has our request may itself ask for us
-/// before it replies.
-pub fn resolve<R, T, A>(
+/// A frame that somebody is to answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'q> {
+    /// What is sent.
+    pub frame: &'q [u8],
+    /// Who asks, and answers meanwhile.
+    pub me: &'q Addresses,
+    /// How long each time until it is asked again, or given up, ticks.
+    pub waits: &'q [u64],
+}
+
+/// Asks until somebody's frame is an answer, `stop` says so, or the waits are over. Listens on every queue of `rx`, for
+/// nobody knows where the answer arrives. Answers neighbours meanwhile, since a peer that has our request may itself ask for
+/// us before it replies.
+pub fn ask<R, T, A, V>(
     rx: &mut [R],
     (tx, buffers): (&mut T, &mut A),
-    question: &NeighbourQuery,
+    question: &Question<'_>,
+    answer: &dyn Fn(&[u8]) -> Option<V>,
     tsc: fn() -> Ticks,
     stop: &dyn Fn() -> bool,
-) -> Option<[u8; 6]>
+) -> Option<V>
 where
     R: Receive,
     T: Transmit<Frames = R::Frames>,
     A: Allocate<Frames = R::Frames>,
 {
-    let request = request(question)?;
     let mut frames = tx.batch();
-    for _ in 0..question.attempts {
-        send(tx, buffers, &request);
+    for wait in question.waits {
+        send(tx, buffers, question.frame);
         let asked = tsc();
-        while tsc().0.saturating_sub(asked.0) < question.wait_ticks {
+        while tsc().0.saturating_sub(asked.0) < *wait {
             if stop() {
                 return None;
             }
@@ -55,12 +63,12 @@ where
             }
             for index in 0..frames.len() {
                 let frame = frames.bytes(index);
-                if let Some(mac) = neighbour::parse_reply(frame, question.target) {
-                    return Some(mac);
+                if let Some(value) = answer(frame) {
+                    return Some(value);
                 }
                 let mut reply = frame.to_vec();
                 reply.resize(frame.len() + 32, 0);
-                if let Some(len) = wire::answer(&mut reply, frame.len(), &question.me) {
+                if let Some(len) = wire::answer(&mut reply, frame.len(), question.me) {
                     send(tx, buffers, &reply[..len]);
                 }
             }
@@ -71,10 +79,8 @@ where
 }
 
 /// The ARP request or neighbour solicitation; `None` if we have no address of the target's family.
-fn request(question: &NeighbourQuery) -> Option<Vec<u8>> {
-    let NeighbourQuery {
-        me, vlans, target, ..
-    } = question;
+pub fn request(question: &NeighbourQuery) -> Option<Vec<u8>> {
+    let NeighbourQuery { me, vlans, target } = question;
     match *target {
         IpAddr::V4(target) => me.ips.iter().find_map(|ip| match ip {
             IpAddr::V4(ip) => Some(neighbour::arp_request(me.mac, *ip, target, vlans)),

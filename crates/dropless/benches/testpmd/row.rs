@@ -205,7 +205,6 @@ pub const ROWS: [Row; 19] = [
         needs: &[Need::Processors(2)],
         ours: |bench, lab| ours::send_long(bench, lab, "512", "payload", &ours::both(bench)),
         theirs: Some(|bench, lab| ours::send_long(bench, lab, "512", "payload", &bench.worker())),
-        ..PLAIN
     },
     Row {
         name: "payload-1518-apart",
@@ -217,7 +216,6 @@ pub const ROWS: [Row; 19] = [
         needs: &[Need::Processors(2)],
         ours: |bench, lab| ours::send_long(bench, lab, "1518", "payload", &ours::both(bench)),
         theirs: Some(|bench, lab| ours::send_long(bench, lab, "1518", "payload", &bench.worker())),
-        ..PLAIN
     },
     Row {
         name: "checksum-512",

@@ -15,7 +15,6 @@ use super::wiring::Wiring;
 use super::{status, summary};
 use crate::explain::Received;
 use crate::plan::SendPlan;
-use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::stage::Stage;
@@ -23,9 +22,6 @@ use crate::run::{Active, Next};
 
 /// How much of the latency so far is shown at once, ns, where intervals are shorter.
 const RECENT_NS: u64 = 100_000_000;
-
-/// The workers must know by then that the run begins.
-const RUN_UP_NS: u64 = 10_000_000;
 
 /// A send run whose tasks are on their queues.
 pub struct ActiveSend {
@@ -110,11 +106,6 @@ impl ActiveSend {
 
 impl Active for ActiveSend {
     type Summary = measure::Summary;
-
-    fn ready(&mut self, look: &Look<'_, '_>) {
-        let run_up = look.clock.ticks_from_ns(RUN_UP_NS);
-        self.far.ask_before(|| now().after(run_up) < look.start);
-    }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         while let Some(row) = self.collector.next_final() {

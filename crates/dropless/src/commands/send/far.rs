@@ -15,8 +15,6 @@ use super::wiring::Wiring;
 use crate::plan::SendPlan;
 use crate::run::waiting::Waiting;
 
-/// How long the run waits for the first answers, ns: its start is set before anybody is asked.
-pub const ASK_NS: u64 = 300_000_000;
 /// From a question to the next.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// How long an answer that covers the whole run is waited for: longer than a busy machine keeps a reflector off its core.
@@ -67,32 +65,12 @@ impl FarSides {
                     )?,
                     replies: Arc::clone(&mailbox.replies),
                     answers: Arc::clone(&mailbox.answers),
-                    before: None,
+                    before: load.before,
                     after: None,
                 });
             }
         }
         Ok(Self(sides))
-    }
-
-    /// Asks until all have answered, as long as `waits` says. Seldomer each time: a kernel that nobody listens on
-    /// answers each question with an error, and has few of these to give.
-    pub fn ask_before(&mut self, waits: impl Fn() -> bool) {
-        let (mut asked, mut pause) = (Instant::now(), Duration::ZERO);
-        while self.0.iter().any(|far| far.before.is_none()) && waits() {
-            let again = asked.elapsed() >= pause;
-            for far in &mut self.0 {
-                far.before = far.before.or_else(|| far.answers.pop());
-                if far.before.is_none() && again {
-                    far.replies.push(&far.question);
-                }
-            }
-            if again {
-                asked = Instant::now();
-                pause = (2 * pause).max(ASK_AGAIN);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 
     /// Asks those that answered before until they tell what they counted after this call.

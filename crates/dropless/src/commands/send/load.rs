@@ -3,24 +3,24 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use anyhow::{Result, bail};
-use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
-use dataplane::resolve::{NeighbourQuery, resolve};
+use anyhow::{Context as _, Result, bail};
+use dataplane::resolve::{NeighbourQuery, Question, request};
 use host::Medium;
 use measure::{Entry, Note, Rate, Schedule, StreamWeights};
-use wire::{Addresses, Template, TemplateSpec};
+use wire::neighbour::parse_reply;
+use wire::{Addresses, ReflectorCounters, Template, TemplateSpec};
 
+use super::asking;
 use super::wiring::Times;
 use crate::about::ensure_about;
 use crate::plan::{SendPlan, StreamPlan};
-use crate::run::clock::now;
-use crate::run::open::{Dpdk, OpenPort, Rx, Tx};
+use crate::run::open::{Dpdk, OpenPort};
 use crate::run::signals::Interrupt;
 
 /// Who takes the packets of a port that has no neighbours to ask.
 const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Requests, one a second, until a neighbour is given up.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: usize = 3;
 
 /// What one port is to send.
 pub struct Load {
@@ -36,6 +36,8 @@ pub struct Load {
     pub to_mac: Vec<[u8; 6]>,
     /// Whether a neighbour was asked for its MAC address.
     pub asked: bool,
+    /// What the far side had counted before, if it said so.
+    pub before: Option<ReflectorCounters>,
     pub notes: Vec<Note>,
 }
 
@@ -113,6 +115,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         me: Addresses { mac, ips },
         to_mac: Vec::new(),
         asked: false,
+        before: None,
         notes,
     })
 }
@@ -154,6 +157,26 @@ pub fn find_neighbours<'e>(
     Ok(())
 }
 
+/// Asks the far side what it has counted so far. Seldomer each time: a kernel that nobody listens on answers each question
+/// with an error, and has few of these to give.
+pub fn ask_before<'e>(
+    plan: &SendPlan,
+    (load, index): (&mut Load, usize),
+    dpdk: Option<Dpdk<'_, 'e>>,
+    open: &mut OpenPort<'e>,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let nonce = crate::run::random();
+    let question = Question {
+        frame: &ReflectorCounters::question(&spec(plan, load, index, 0, 0), nonce)?,
+        me: &load.me,
+        waits: &asking::waits([50, 100, 150]),
+    };
+    let answer = |frame: &[u8]| ReflectorCounters::read(frame, nonce);
+    load.before = asking::over(open, dpdk, &question, &answer, interrupt)?;
+    Ok(())
+}
+
 fn ask<'e>(
     stream: &StreamPlan,
     target: IpAddr,
@@ -163,39 +186,27 @@ fn ask<'e>(
     interrupt: &Interrupt,
 ) -> Result<[u8; 6]> {
     let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
-    let (Some(Tx::Device(tx)), Some(dpdk)) = (open.tx.pop(), dpdk) else {
-        bail!(
-            "port {} has no queue to ask by {protocol} on; give --to-mac",
-            open.uri
-        )
-    };
-    let (mut tx, mut buffers) = (DpdkTransmit::new(dpdk.eal, tx), dpdk.buffers());
-    let rx = open.rx.drain(..).filter_map(|rx| match rx {
-        Rx::Device(rx) => Some(DpdkReceive::new(dpdk.eal, rx, false)),
-        Rx::Socket(_) => None,
-    });
-    let mut rx: Vec<_> = rx.collect();
-    let question = NeighbourQuery {
+    let nobody = format!(
+        "nobody answered {protocol} for {target} on port {} ({ATTEMPTS} requests in {ATTEMPTS} s); check --to and the far side, give --via for a router, or --to-mac",
+        open.uri
+    );
+    let query = NeighbourQuery {
         me: load.me.clone(),
         vlans: stream.vlan_tags(),
         target,
-        attempts: ATTEMPTS,
-        wait_ticks: (dpdk::calibrate(std::time::Duration::from_millis(1)).hz) as u64,
     };
-    let answer = resolve(&mut rx, (&mut tx, &mut buffers), &question, now, &|| {
-        interrupt.is_set()
-    });
-    open.rx
-        .extend(rx.into_iter().map(|rx| Rx::Device(rx.into_queue())));
-    open.tx.push(Tx::Device(tx.into_queue()));
-    match answer {
-        Some(mac) => Ok(mac),
-        None if interrupt.is_set() => bail!("interrupted while asking for {target} on port {}", open.uri),
-        None => bail!(
-            "nobody answered {protocol} for {target} on port {} ({ATTEMPTS} requests in {ATTEMPTS} s); check --to and the far side, give --via for a router, or --to-mac",
-            open.uri
-        ),
+    let frame = request(&query).with_context(|| nobody.clone())?;
+    let question = Question {
+        frame: &frame,
+        me: &load.me,
+        waits: &asking::waits([1000; ATTEMPTS]),
+    };
+    let answer = |frame: &[u8]| parse_reply(frame, target);
+    let mac = asking::over(open, dpdk, &question, &answer, interrupt)?;
+    if mac.is_none() && interrupt.is_set() {
+        bail!("interrupted while asking for {target} on port {}", open.uri);
     }
+    mac.context(nobody)
 }
 
 /// The templates of one transmit queue, in the order that the schedule's entries count them.

@@ -2,6 +2,7 @@
 
 mod active;
 pub mod args;
+mod asking;
 mod far;
 mod ledger;
 mod load;
@@ -71,11 +72,6 @@ impl SendJob {
             loads: Vec::new(),
         }
     }
-
-    /// Whether far sides are asked for their counters.
-    fn asks(&self) -> bool {
-        !self.plan.tx_only && self.loads.iter().any(|load| load.asked)
-    }
 }
 
 impl Job for SendJob {
@@ -119,6 +115,9 @@ impl Job for SendJob {
             let mut load = load::of_port(plan, index, open)?;
             let dpdk = pools.map(|pools| pools.of_port(index));
             load::find_neighbours(plan, &mut load, dpdk, open, interrupt)?;
+            if load.asked && !plan.tx_only {
+                load::ask_before(plan, (&mut load, index), dpdk, open, interrupt)?;
+            }
             open.end_probes(&load.me.ips);
             notes.append(&mut load.notes);
             self.loads.push(load);
@@ -131,10 +130,10 @@ impl Job for SendJob {
     }
 
     fn lead_ns(&self) -> u64 {
-        // Time to touch the windows and intervals of many queues and lanes, and to ask far sides.
+        // Time to touch the windows and intervals of many queues and lanes.
         let further = u64::from(self.plan.tx_queues.max(self.plan.rx_queues)) - 1;
         let touching = self.plan.lanes() as u64 * 20_000 + further * 25_000_000;
-        LEAD_NS + touching + if self.asks() { far::ASK_NS } else { 0 }
+        LEAD_NS + touching
     }
 
     fn expected(&self) -> Expected {
