@@ -24,7 +24,7 @@ pub struct ProbesEnd {
 }
 
 impl ProbesEnd {
-    /// Ends those that come to `own`, the first eight of these. It takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
+    /// Ends those that come to the interface's MAC address and to `own`, the first eight of these, which the kernel has not. It takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
     pub fn on(interface: u32, own: &[IpAddr]) -> Result<Self, AttachError> {
         let object = load(own)?;
         let program = object.progs_mut().next().ok_or(Error::Missing("program"))?;
@@ -96,7 +96,8 @@ mod tests {
     fn probe(src: &str, dst: &str, frame_size: usize) -> Vec<u8> {
         let spec = TemplateSpec {
             src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
+            // That of the loopback interface, by which the kernel takes it for a test.
+            dst_mac: [0; 6],
             vlans: Vec::new(),
             src: src.parse().unwrap(),
             dst: dst.parse().unwrap(),
@@ -146,6 +147,7 @@ mod tests {
                 probe("[::9]:7", "[::10.0.0.2]:7", 84),
                 PASSES,
             ),
+            ("another MAC address", changed(v4(), 5, 1), PASSES),
             ("other UDP", changed(v4(), 42, 0), PASSES),
             ("another version", changed(v4(), 43, 2), PASSES),
             ("other UDP over IPv6", changed(v6(), 62, 0), PASSES),

@@ -1,6 +1,6 @@
 //! An open port: its queues, counters and link, whatever carries its packets.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -68,6 +68,13 @@ pub struct OpenPort<'e> {
     before: PortStats,
 }
 
+/// Whether a socket of the kernel can have this address: its own, or one that it takes for its own. Of an address that is
+/// good on one link only, nobody can tell.
+fn is_the_kernels(ip: IpAddr) -> bool {
+    let is_of_a_link = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    is_of_a_link || UdpSocket::bind((ip, 0)).is_ok()
+}
+
 impl<'e> OpenPort<'e> {
     /// The port `uri` on what carries it, with its queues.
     pub fn of(uri: &PortUri, carrier: Carrier<'e>, rx: Vec<Rx<'e>>, tx: Vec<Tx<'e>>) -> Self {
@@ -97,11 +104,16 @@ impl<'e> OpenPort<'e> {
     }
 
     /// Keeps probes to these addresses from the kernel's IP, which would look for a route for each after a `packet:` port has
-    /// read it. Where the kernel cannot or we may not, it goes on doing so: that costs time and no packet.
+    /// read it; not those to an address that the kernel has, too, where others may wait for them. Where the kernel cannot or
+    /// we may not, it goes on doing so: that costs time and no packet.
     pub fn end_probes(&mut self, own: &[IpAddr]) {
-        if let PortKind::Packet { interface, .. } = &self.uri.kind {
-            let number = if_nametoindex(interface.as_str()).ok();
-            self.probes_end = number.and_then(|number| ProbesEnd::on(number, own).ok());
+        let PortKind::Packet { interface, .. } = &self.uri.kind else {
+            return;
+        };
+        let only_ours = own.iter().copied().filter(|ip| !is_the_kernels(*ip));
+        let only_ours: Vec<IpAddr> = only_ours.collect();
+        if let (Ok(number), false) = (if_nametoindex(interface.as_str()), only_ours.is_empty()) {
+            self.probes_end = ProbesEnd::on(number, &only_ours).ok();
         }
     }
 

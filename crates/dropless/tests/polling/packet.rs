@@ -302,3 +302,20 @@ fn probes_are_not_for_the_kernels_ip() {
     let reflector = interrupted(reflector);
     assert_eq!(reflector.code, Some(0), "{reflector}");
 }
+
+/// Where the kernel has the address, too, somebody may wait there for what begins like a probe.
+#[test]
+fn probes_to_an_address_of_the_kernel_are_its_own_as_well() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    wire.far.ip(&["address", "add", "198.18.0.2/24", "dev", "far0"]);
+    let reflector = wire.reflect_far(&lab, "packet", &[]);
+    let before = by_ip(&wire.far);
+    let sender = wire
+        .send(&lab, "packet", &["--rate", "5kpps", "--count", "2000"])
+        .run();
+    assert_eq!(sender.number("received"), 2000, "{sender}");
+    assert!(by_ip(&wire.far) >= before + 2000, "{sender}");
+    let reflector = interrupted(reflector);
+    assert_eq!(reflector.code, Some(0), "{reflector}");
+}

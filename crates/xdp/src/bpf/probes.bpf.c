@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
-// Ends probes of ours where the packet sockets have read them, so that the kernel does not also route each of them.
+// Ends probes of ours where the packet sockets have read them, so that the kernel does not also route each of them. What it
+// has for somebody else passes: frames to other MAC addresses (a bridge's, a container's) and those with a VLAN tag.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/pkt_cls.h>
 
 #include <bpf/bpf_endian.h>
@@ -44,6 +46,8 @@ int dropless_probes(struct __sk_buff *packet)
     __u8 head[ETH_HLEN + 40 + 8 + 2];
     struct address to = {};
 
+    if (packet->pkt_type != PACKET_HOST || packet->vlan_present)
+        return TC_ACT_UNSPEC;
     if (packet->protocol == bpf_htons(ETH_P_IP)) {
         if (bpf_skb_load_bytes(packet, 0, head, ETH_HLEN + 20 + 8 + 2) != 0)
             return TC_ACT_UNSPEC;
