@@ -10,6 +10,7 @@ use anyhow::Result;
 use dpdk::Pool;
 use measure::Note;
 use serde::Serialize;
+use xdp::End;
 
 pub use args::Args;
 
@@ -80,8 +81,13 @@ impl Job for ReflectJob {
         ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
+        let ends = self.plan.addresses.iter().map(|address| End {
+            address: *address,
+            port: None,
+        });
+        let ends: Vec<End> = ends.collect();
         for open in ports {
-            open.end_probes(&self.plan.addresses);
+            open.end_probes(&ends);
         }
         let seed = self.plan.seed;
         let note = || {
