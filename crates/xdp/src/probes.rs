@@ -12,18 +12,9 @@ use crate::program::told;
 use crate::{AttachError, Error};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probes.bpf.o"));
-/// Ends that the program has room for, and words of each.
+/// Addresses that the program has room for, and words of each.
 const OWN_MAX: usize = 8;
-const WORDS: usize = 5;
-
-/// Where probes come to: an address, and a port if it is one only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
-    /// Nobody else's; of the kernel's only with a port that is reserved.
-    pub address: IpAddr,
-    /// Nobody else's at this address.
-    pub port: Option<u16>,
-}
+const WORDS: usize = 4;
 
 /// An interface whose probes to certain addresses end behind its packet sockets, as long as this lives: the link goes with
 /// whoever holds it.
@@ -33,8 +24,8 @@ pub struct ProbesEnd {
 }
 
 impl ProbesEnd {
-    /// Ends those that come to the interface's MAC address and to `own`, the first eight of these. It takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
-    pub fn on(interface: u32, own: &[End]) -> Result<Self, AttachError> {
+    /// Ends those that come to the interface's MAC address and to `own`, the first eight of these, which the kernel has not. It takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
+    pub fn on(interface: u32, own: &[IpAddr]) -> Result<Self, AttachError> {
         let object = load(own)?;
         let program = object.progs_mut().next().ok_or(Error::Missing("program"))?;
         let (program, interface) = (program.as_fd().as_raw_fd(), number(interface)?);
@@ -55,7 +46,7 @@ impl ProbesEnd {
 }
 
 /// The program, attached to nothing.
-fn load(own: &[End]) -> Result<Object, Error> {
+fn load(own: &[IpAddr]) -> Result<Object, Error> {
     // What it would print is in its errors, too.
     libbpf_rs::set_print(None);
     let mut object = ObjectBuilder::default()
@@ -68,23 +59,22 @@ fn load(own: &[End]) -> Result<Object, Error> {
 }
 
 /// Tells the program the addresses.
-fn lay(object: &mut OpenObject, own: &[End]) -> Option<()> {
+fn lay(object: &mut OpenObject, own: &[IpAddr]) -> Option<()> {
     let mut maps = object.maps_mut();
     let mut map = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
-    let (room, bytes) = (map.initial_value_mut()?, ends(own));
+    let (room, bytes) = (map.initial_value_mut()?, addresses(own));
     (room.len() == bytes.len()).then(|| room.copy_from_slice(&bytes))
 }
 
 /// `struct own`.
-fn ends(own: &[End]) -> Vec<u8> {
+fn addresses(own: &[IpAddr]) -> Vec<u8> {
     let own = &own[..own.len().min(OWN_MAX)];
     let mut bytes = (own.len() as u32).to_ne_bytes().to_vec();
-    for end in own {
-        bytes.extend(match end.address {
+    for address in own {
+        bytes.extend(match address {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
             IpAddr::V6(v6) => v6.octets(),
         });
-        bytes.extend(u32::from(end.port.unwrap_or(0).to_be()).to_ne_bytes());
     }
     bytes.resize(size_of::<u32>() * (1 + OWN_MAX * WORDS), 0);
     bytes
@@ -134,19 +124,7 @@ mod tests {
 
     #[test]
     fn probes_to_own_addresses_end_and_nothing_else_does() {
-        let own = [
-            ("10.0.0.1", None),
-            ("10.0.0.2", None),
-            ("2001:db8::2", None),
-            ("10.0.0.4", Some(7)),
-            ("10.0.0.5", Some(8)),
-            ("2001:db8::4", Some(7)),
-            ("2001:db8::5", Some(8)),
-        ];
-        let own = own.map(|(address, port)| End {
-            address: address.parse().unwrap(),
-            port,
-        });
+        let own = ["10.0.0.1", "10.0.0.2", "2001:db8::2"].map(|own| own.parse().unwrap());
         let object = match load(&own) {
             // Of who may not load programs nothing can be said; tests/agree.rs says that it was skipped.
             Err(error) if error.why() == Why::NotAllowed => return,
@@ -158,18 +136,6 @@ mod tests {
             ("IPv4", v4(), ENDS),
             ("IPv4, long", probe("10.0.0.9:7", "10.0.0.1:7", 1518), ENDS),
             ("IPv6", v6(), ENDS),
-            ("the port", probe("10.0.0.9:9", "10.0.0.4:7", 64), ENDS),
-            ("another port", probe("10.0.0.9:8", "10.0.0.5:7", 64), PASSES),
-            (
-                "the port over IPv6",
-                probe("[2001:db8::9]:9", "[2001:db8::4]:7", 84),
-                ENDS,
-            ),
-            (
-                "another port over IPv6",
-                probe("[2001:db8::9]:8", "[2001:db8::5]:7", 84),
-                PASSES,
-            ),
             ("IPv4 to others", probe("10.0.0.2:7", "10.0.0.3:7", 64), PASSES),
             (
                 "IPv6 to others",

@@ -10,7 +10,7 @@ use dpdk::{Eal, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
 use nix::net::if_::if_nametoindex;
-use xdp::{End, ProbesEnd};
+use xdp::ProbesEnd;
 
 use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::KernelPort;
@@ -62,27 +62,17 @@ pub struct OpenPort<'e> {
     pub cut_at: Option<usize>,
     /// Longer frames without a VLAN tag are not sent, and counted as if they were.
     pub longest: Option<usize>,
-    /// What keeps probes from the kernel's IP, on an interface that it has, too, and the ports that are kept for them.
-    probes_end: Option<(ProbesEnd, Vec<UdpSocket>)>,
+    /// What keeps probes from the kernel's IP, on an interface that it has, too.
+    probes_end: Option<ProbesEnd>,
     /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
     before: PortStats,
 }
 
-/// Whether nobody but us waits for what comes there. An address that the kernel has, too, is ours with a port that nobody
-/// else can have meanwhile; one that is good on one link only may be anybody's.
-fn is_ours(end: &End, reserved: &mut Vec<UdpSocket>) -> bool {
-    if matches!(end.address, IpAddr::V6(ip) if ip.is_unicast_link_local()) {
-        return false;
-    }
-    if UdpSocket::bind((end.address, 0)).is_err() {
-        return true;
-    }
-    let socket = end
-        .port
-        .and_then(|port| UdpSocket::bind((end.address, port)).ok());
-    let is_reserved = socket.is_some();
-    reserved.extend(socket);
-    is_reserved
+/// Whether a socket of the kernel can have this address: its own, or one that it takes for its own. Of an address that is
+/// good on one link only, nobody can tell.
+fn is_the_kernels(ip: IpAddr) -> bool {
+    let is_of_a_link = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    is_of_a_link || UdpSocket::bind((ip, 0)).is_ok()
 }
 
 impl<'e> OpenPort<'e> {
@@ -113,19 +103,17 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// Keeps probes that come to `own` from the kernel's IP, which would look for a route for each after a `packet:` port has
-    /// read it. Where the kernel cannot or we may not, it goes on doing so: that costs time and no packet.
-    pub fn end_probes(&mut self, own: &[End]) {
+    /// Keeps probes to these addresses from the kernel's IP, which would look for a route for each after a `packet:` port has
+    /// read it; not those to an address that the kernel has, too, where others may wait for them. Where the kernel cannot or
+    /// we may not, it goes on doing so: that costs time and no packet.
+    pub fn end_probes(&mut self, own: &[IpAddr]) {
         let PortKind::Packet { interface, .. } = &self.uri.kind else {
             return;
         };
-        let mut reserved = Vec::new();
-        let own = own.iter().copied().filter(|end| is_ours(end, &mut reserved));
-        let own: Vec<End> = own.collect();
-        let number = if_nametoindex(interface.as_str());
-        if let (Ok(number), false) = (number, own.is_empty()) {
-            let ended = ProbesEnd::on(number, &own).ok();
-            self.probes_end = ended.map(|ended| (ended, reserved));
+        let only_ours = own.iter().copied().filter(|ip| !is_the_kernels(*ip));
+        let only_ours: Vec<IpAddr> = only_ours.collect();
+        if let (Ok(number), false) = (if_nametoindex(interface.as_str()), only_ours.is_empty()) {
+            self.probes_end = ProbesEnd::on(number, &only_ours).ok();
         }
     }
 

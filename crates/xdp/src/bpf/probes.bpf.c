@@ -13,16 +13,14 @@
 
 #define OWN_MAX 8
 
-// Where probes come to: an address, those of IPv4 as ::ffff:10.0.0.1, which no packet has, and a port in the order of the
-// network, 0 for any.
-struct end {
-    __u32 address[4];
-    __u32 port;
+struct address {
+    __u32 words[4];
 };
 
+// The addresses that probes come to, those of IPv4 as ::ffff:10.0.0.1, which no packet has.
 struct own {
     __u32 count;
-    struct end of[OWN_MAX];
+    struct address of[OWN_MAX];
 };
 const volatile struct own own = {};
 
@@ -32,12 +30,11 @@ static __always_inline int is_probe(const __u8 *at)
     return at[0] == 0xD7 && at[1] == 0x01;
 }
 
-static __always_inline int is_own(const struct end *to)
+static __always_inline int is_own(const struct address *address)
 {
     for (__u32 i = 0; i < OWN_MAX && i < own.count; i++)
-        if (own.of[i].address[0] == to->address[0] && own.of[i].address[1] == to->address[1] &&
-            own.of[i].address[2] == to->address[2] && own.of[i].address[3] == to->address[3] &&
-            (own.of[i].port == 0 || own.of[i].port == to->port))
+        if (own.of[i].words[0] == address->words[0] && own.of[i].words[1] == address->words[1] &&
+            own.of[i].words[2] == address->words[2] && own.of[i].words[3] == address->words[3])
             return 1;
     return 0;
 }
@@ -47,7 +44,7 @@ int dropless_probes(struct __sk_buff *packet)
 {
     // Ethernet, IP, UDP, and the first bytes of the probe.
     __u8 head[ETH_HLEN + 40 + 8 + 2];
-    struct end to = {};
+    struct address to = {};
 
     if (packet->pkt_type != PACKET_HOST || packet->vlan_present)
         return TC_ACT_UNSPEC;
@@ -57,16 +54,14 @@ int dropless_probes(struct __sk_buff *packet)
         // No options, no fragment, UDP.
         if (head[14] != 0x45 || (head[20] & 0x3F) != 0 || head[21] != 0 || head[23] != 17 || !is_probe(head + 42))
             return TC_ACT_UNSPEC;
-        to.address[2] = bpf_htonl(0xFFFF);
-        __builtin_memcpy(&to.address[3], head + 30, 4);
-        __builtin_memcpy(&to.port, head + 36, 2);
+        to.words[2] = bpf_htonl(0xFFFF);
+        __builtin_memcpy(&to.words[3], head + 30, 4);
     } else if (packet->protocol == bpf_htons(ETH_P_IPV6)) {
         if (bpf_skb_load_bytes(packet, 0, head, sizeof(head)) != 0)
             return TC_ACT_UNSPEC;
         if (head[14] >> 4 != 6 || head[20] != 17 || !is_probe(head + 62))
             return TC_ACT_UNSPEC;
-        __builtin_memcpy(to.address, head + 38, 16);
-        __builtin_memcpy(&to.port, head + 56, 2);
+        __builtin_memcpy(&to, head + 38, 16);
     } else {
         return TC_ACT_UNSPEC;
     }

@@ -10,7 +10,6 @@ use anyhow::Result;
 use dpdk::Pool;
 use measure::Note;
 use serde::Serialize;
-use xdp::End;
 
 pub use args::Args;
 
@@ -81,13 +80,8 @@ impl Job for ReflectJob {
         ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
-        let ends = self.plan.addresses.iter().map(|address| End {
-            address: *address,
-            port: None,
-        });
-        let ends: Vec<End> = ends.collect();
         for open in ports {
-            open.end_probes(&ends);
+            open.end_probes(&self.plan.addresses);
         }
         let seed = self.plan.seed;
         let note = || {

@@ -9,7 +9,6 @@ use host::Medium;
 use measure::{Entry, Note, Rate, Schedule, StreamWeights};
 use wire::neighbour::parse_reply;
 use wire::{Addresses, ReflectorCounters, Template, TemplateSpec};
-use xdp::End;
 
 use super::asking;
 use super::wiring::Times;
@@ -253,21 +252,6 @@ pub fn spec(plan: &SendPlan, load: &Load, port: usize, index: usize, run: u8) ->
         flows: stream.flows,
         dst_ports: stream.to_ports.0..=stream.to_ports.1,
     }
-}
-
-/// Where the probes of port number `port` come back to.
-pub fn ends(plan: &SendPlan, port: usize) -> Vec<End> {
-    let mut ends: Vec<End> = Vec::new();
-    for stream in &plan.streams {
-        let end = End {
-            address: source_ip(stream, port),
-            port: (stream.flows == 1).then_some(stream.from.port()),
-        };
-        if !ends.contains(&end) {
-            ends.push(end);
-        }
-    }
-    ends
 }
 
 /// The speed of the link behind a port. Drivers of software make one up, those of `xdp:` and `packet:` too: the kernel

@@ -118,7 +118,7 @@ impl Job for SendJob {
             if load.asked && !plan.tx_only {
                 load::ask_before(plan, (&mut load, index), dpdk, open, interrupt)?;
             }
-            open.end_probes(&load::ends(plan, index));
+            open.end_probes(&load.me.ips);
             notes.append(&mut load.notes);
             self.loads.push(load);
         }
