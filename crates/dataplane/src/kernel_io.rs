@@ -250,6 +250,13 @@ impl KernelReceive {
     }
 }
 
+impl KernelReceive {
+    /// Before another thread goes on to receive; what came meanwhile may be thrown away.
+    pub fn rest(&mut self) {
+        self.receiver.rest();
+    }
+}
+
 impl Receive for KernelReceive {
     type Frames = SocketFrames;
 

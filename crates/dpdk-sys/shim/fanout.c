@@ -1,4 +1,5 @@
 /* What the af_packet driver asks of fanout groups, and what of it is good for packets. */
+#include <errno.h>
 #include <linux/if_packet.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -57,9 +58,10 @@ static int join(int socket, int fanout)
 		first.interface = interface;
 		first.cookie = cookie_of(socket);
 	} else {
-		/* Who is in a group already is refused with EALREADY. */
-		set(first.socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
-		result = set(socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
+		/* With its third socket the first is in the group. */
+		result = set(first.socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
+		if (result == 0 || errno == EALREADY)
+			result = set(socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
 	}
 	pthread_mutex_unlock(&lock);
 	return result;

@@ -94,6 +94,13 @@ impl Receiver {
         }))
     }
 
+    /// Before another thread goes on: see [`ring_receive::RingReceiver::rest`].
+    pub fn rest(&mut self) {
+        if let ReceiverKind::Ring(receiver) = &mut self.0 {
+            receiver.rest();
+        }
+    }
+
     /// Fills rooms in order with what has arrived, and tells of each. Returns how many were filled.
     pub fn receive<'a>(
         &mut self,

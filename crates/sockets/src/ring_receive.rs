@@ -148,13 +148,19 @@ impl RingReceiver {
         self.is_standing
     }
 
+    /// Has the kernel wait for nothing until the next call, perhaps of another thread: it would go on waking the one that asked.
+    /// What came meanwhile is thrown away.
+    pub fn rest(&mut self) {
+        self.withdraw(|ring| ring.submit_and_wait(1));
+    }
+
     /// Takes the request back: otherwise the kernel would keep the socket, and its port, for some time after we are gone.
     /// `enter` hands entries over and waits for a result. True when the kernel has nothing of ours any more.
     fn withdraw(&mut self, mut enter: impl FnMut(&IoUring) -> io::Result<usize>) -> bool {
         if !self.is_standing {
             return !self.is_broken;
         }
-        let ring = &mut self.shared.ring;
+        let Shared { ring, buffers, .. } = &mut *self.shared;
         let entry = opcode::AsyncCancel::new(STANDING).build().user_data(CANCEL);
         // SAFETY: the entry points to nothing.
         if unsafe { ring.submission().push(&entry) }.is_err() {
@@ -164,9 +170,13 @@ impl RingReceiver {
         for _ in 0..WITHDRAWAL_LOOKS {
             let call = enter(ring);
             for result in ring.completion() {
+                if let Some(index) = cqueue::buffer_select(result.flags()) {
+                    buffers.give(index);
+                }
                 open -= i32::from(result.user_data() == CANCEL || !cqueue::more(result.flags()));
             }
             if open <= 0 {
+                buffers.publish();
                 self.is_standing = false;
                 return true;
             }

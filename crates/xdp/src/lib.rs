@@ -22,7 +22,7 @@ mod trie;
 
 pub use attach::{AttachError, Attached, InForce, Mode, PROGRAM};
 pub use keep::{Kept, Maker, Ready, Wanted};
-pub use probes::ProbesEnd;
+pub use probes::{ProbesEnd, ProbesOf};
 pub use program::{Error, Filter, Groups, Told, Why};
 pub use samples::{Sample, SampleCounts, Samples, Sampling};
 pub use stay::{About, State, StayError, Stayed};

@@ -16,6 +16,17 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probes.bpf.o"))
 const OWN_MAX: usize = 8;
 const WORDS: usize = 4;
 
+/// The probes of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbesOf {
+    /// The run that they name.
+    pub run: u8,
+    /// The first of their lanes; the others follow, round 2^16.
+    pub first_lane: u16,
+    /// How many lanes there are, at least one.
+    pub lanes: u32,
+}
+
 /// An interface whose probes to certain addresses end behind its packet sockets, as long as this lives: the link goes with
 /// whoever holds it.
 #[derive(Debug)]
@@ -24,9 +35,9 @@ pub struct ProbesEnd {
 }
 
 impl ProbesEnd {
-    /// Ends those that come to the interface's MAC address and to `own`, the first eight of these, which the kernel has not. It takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
-    pub fn on(interface: u32, own: &[IpAddr]) -> Result<Self, AttachError> {
-        let object = load(own)?;
+    /// Ends those that come to the interface's MAC address and to `own`, the first eight of these: those of a run, or any. It takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
+    pub fn on(interface: u32, own: &[IpAddr], of: Option<ProbesOf>) -> Result<Self, AttachError> {
+        let object = load(own, of)?;
         let program = object.progs_mut().next().ok_or(Error::Missing("program"))?;
         let (program, interface) = (program.as_fd().as_raw_fd(), number(interface)?);
         let options = sys::bpf_link_create_opts {
@@ -46,37 +57,41 @@ impl ProbesEnd {
 }
 
 /// The program, attached to nothing.
-fn load(own: &[IpAddr]) -> Result<Object, Error> {
+fn load(own: &[IpAddr], of: Option<ProbesOf>) -> Result<Object, Error> {
     // What it would print is in its errors, too.
     libbpf_rs::set_print(None);
     let mut object = ObjectBuilder::default()
         .open_memory(OBJECT)
         .map_err(told("the program for probes cannot be read"))?;
-    lay(&mut object, own).ok_or(Error::Missing("room for addresses"))?;
+    lay(&mut object, own, of).ok_or(Error::Missing("room for addresses"))?;
     object
         .load()
         .map_err(told("the kernel refuses the program for probes"))
 }
 
 /// Tells the program the addresses.
-fn lay(object: &mut OpenObject, own: &[IpAddr]) -> Option<()> {
+fn lay(object: &mut OpenObject, own: &[IpAddr], of: Option<ProbesOf>) -> Option<()> {
     let mut maps = object.maps_mut();
     let mut map = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
-    let (room, bytes) = (map.initial_value_mut()?, addresses(own));
+    let (room, bytes) = (map.initial_value_mut()?, told_own(own, of));
     (room.len() == bytes.len()).then(|| room.copy_from_slice(&bytes))
 }
 
 /// `struct own`.
-fn addresses(own: &[IpAddr]) -> Vec<u8> {
+fn told_own(own: &[IpAddr], of: Option<ProbesOf>) -> Vec<u8> {
     let own = &own[..own.len().min(OWN_MAX)];
-    let mut bytes = (own.len() as u32).to_ne_bytes().to_vec();
+    let (run, first_lane, lanes) = of.map_or((0, 0, 0), |of| {
+        (u32::from(of.run), u32::from(of.first_lane), of.lanes)
+    });
+    let head = [run, first_lane, lanes, own.len() as u32];
+    let mut bytes: Vec<u8> = head.into_iter().flat_map(u32::to_ne_bytes).collect();
     for address in own {
         bytes.extend(match address {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
             IpAddr::V6(v6) => v6.octets(),
         });
     }
-    bytes.resize(size_of::<u32>() * (1 + OWN_MAX * WORDS), 0);
+    bytes.resize(size_of::<u32>() * (head.len() + OWN_MAX * WORDS), 0);
     bytes
 }
 
@@ -125,7 +140,7 @@ mod tests {
     #[test]
     fn probes_to_own_addresses_end_and_nothing_else_does() {
         let own = ["10.0.0.1", "10.0.0.2", "2001:db8::2"].map(|own| own.parse().unwrap());
-        let object = match load(&own) {
+        let object = match load(&own, None) {
             // Of who may not load programs nothing can be said; tests/agree.rs says that it was skipped.
             Err(error) if error.why() == Why::NotAllowed => return,
             loaded => loaded.unwrap(),
@@ -156,14 +171,38 @@ mod tests {
             ("a first fragment", changed(v4(), 20, 0x20), PASSES),
             ("a later fragment", changed(v4(), 21, 1), PASSES),
             ("another next header", changed(v6(), 20, 0), PASSES),
-            ("cut", v4()[..43].to_vec(), PASSES),
+            ("cut", v4()[..47].to_vec(), PASSES),
         ] {
-            let program = object.progs_mut().next().unwrap();
-            let input = ProgramInput {
-                data_in: Some(&frame),
-                ..ProgramInput::default()
-            };
-            assert_eq!(program.test_run(input).unwrap().return_value, expected, "{what}");
+            assert_eq!(said(&object, &frame), expected, "{what}");
         }
+        // Of a run alone: run 7, lane 0.
+        for (run, first_lane, lanes, expected) in [
+            (7, 0, 1, ENDS),
+            (7, 0xFFFE, 3, ENDS),
+            (7, 0xFFFE, 2, PASSES),
+            (7, 1, 9, PASSES),
+            (8, 0, 1, PASSES),
+            (7, 5, 0x1_0000, ENDS),
+        ] {
+            let of = ProbesOf {
+                run,
+                first_lane,
+                lanes,
+            };
+            let object = load(&own, Some(of)).unwrap();
+            for frame in [v4(), v6()] {
+                assert_eq!(said(&object, &frame), expected, "{of:?}");
+            }
+        }
+    }
+
+    /// What the program says of a frame.
+    fn said(object: &Object, frame: &[u8]) -> u32 {
+        let program = object.progs_mut().next().unwrap();
+        let input = ProgramInput {
+            data_in: Some(frame),
+            ..ProgramInput::default()
+        };
+        program.test_run(input).unwrap().return_value
     }
 }

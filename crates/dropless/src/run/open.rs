@@ -1,5 +1,6 @@
 //! An open port: its queues, counters and link, whatever carries its packets.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,8 +10,9 @@ use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
+use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
-use xdp::ProbesEnd;
+use xdp::{ProbesEnd, ProbesOf};
 
 use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::KernelPort;
@@ -68,11 +70,19 @@ pub struct OpenPort<'e> {
     before: PortStats,
 }
 
-/// Whether a socket of the kernel can have this address: its own, or one that it takes for its own. Of an address that is
-/// good on one link only, nobody can tell.
+/// Whether somebody may wait for what comes there by a socket of the kernel: it has the address, if perhaps not yet for use,
+/// or takes it for its own.
 fn is_the_kernels(ip: IpAddr) -> bool {
-    let is_of_a_link = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-    is_of_a_link || UdpSocket::bind((ip, 0)).is_ok()
+    let listed = getifaddrs().is_ok_and(|mut all| {
+        all.any(|interface| {
+            let address = interface.address;
+            let v4 = address.and_then(|address| address.as_sockaddr_in().map(|it| IpAddr::V4(it.ip())));
+            let v6 = address.and_then(|address| address.as_sockaddr_in6().map(|it| IpAddr::V6(it.ip())));
+            v4.or(v6) == Some(ip)
+        })
+    });
+    let bound = UdpSocket::bind((ip, 0)).map_err(|error| error.kind());
+    listed || bound.err() != Some(ErrorKind::AddrNotAvailable)
 }
 
 impl<'e> OpenPort<'e> {
@@ -104,16 +114,16 @@ impl<'e> OpenPort<'e> {
     }
 
     /// Keeps probes to these addresses from the kernel's IP, which would look for a route for each after a `packet:` port has
-    /// read it; not those to an address that the kernel has, too, where others may wait for them. Where the kernel cannot or
-    /// we may not, it goes on doing so: that costs time and no packet.
-    pub fn end_probes(&mut self, own: &[IpAddr]) {
+    /// read it: those of a run, or, at addresses that the kernel has not, any. Where the kernel cannot or we may not, it goes
+    /// on doing so: that costs time and no packet.
+    pub fn end_probes(&mut self, own: &[IpAddr], of: Option<ProbesOf>) {
         let PortKind::Packet { interface, .. } = &self.uri.kind else {
             return;
         };
-        let only_ours = own.iter().copied().filter(|ip| !is_the_kernels(*ip));
-        let only_ours: Vec<IpAddr> = only_ours.collect();
-        if let (Ok(number), false) = (if_nametoindex(interface.as_str()), only_ours.is_empty()) {
-            self.probes_end = ProbesEnd::on(number, &only_ours).ok();
+        let own = own.iter().copied();
+        let own: Vec<IpAddr> = own.filter(|ip| of.is_some() || !is_the_kernels(*ip)).collect();
+        if let (Ok(number), false) = (if_nametoindex(interface.as_str()), own.is_empty()) {
+            self.probes_end = ProbesEnd::on(number, &own, of).ok();
         }
     }
 

@@ -269,15 +269,20 @@ fn by_ip(namespace: &Namespace) -> u64 {
         .sum()
 }
 
+/// Whether this kernel is Linux 6.6 or newer.
+fn has_tcx(wire: &Wire) -> bool {
+    let release = wire.near.run("uname", &["-r"]);
+    let mut release = release.split('.').map_while(|number| number.parse::<u32>().ok());
+    (release.next(), release.next()) >= (Some(6), Some(6))
+}
+
 /// A kernel of Linux 6.6 is kept from looking for a route for each of them; before, it goes on doing so. What is no probe it
 /// gets as ever.
 #[test]
 fn probes_are_not_for_the_kernels_ip() {
     let Some(lab) = require(&NEEDS) else { return };
     let wire = Wire::between(&lab, 1);
-    let release = wire.near.run("uname", &["-r"]);
-    let mut release = release.split('.').map_while(|number| number.parse::<u32>().ok());
-    let has_tcx = (release.next(), release.next()) >= (Some(6), Some(6));
+    let has_tcx = has_tcx(&wire);
     let reflector = wire.reflect_far(&lab, "packet", &[]);
     for to in ["198.18.0.2", "2001:2::2"] {
         let before = [&wire.near, &wire.far].map(by_ip);
@@ -303,19 +308,22 @@ fn probes_are_not_for_the_kernels_ip() {
     assert_eq!(reflector.code, Some(0), "{reflector}");
 }
 
-/// Where the kernel has the address, too, somebody may wait there for what begins like a probe.
+/// Where the kernel has the address, too, somebody may wait there for what begins like a probe: of other runs. A sender's own
+/// are known by their run.
 #[test]
 fn probes_to_an_address_of_the_kernel_are_its_own_as_well() {
     let Some(lab) = require(&NEEDS) else { return };
     let wire = Wire::between(&lab, 1);
     wire.far.ip(&["address", "add", "198.18.0.2/24", "dev", "far0"]);
+    wire.near.ip(&["address", "add", "198.18.0.1/24", "dev", "near0"]);
     let reflector = wire.reflect_far(&lab, "packet", &[]);
-    let before = by_ip(&wire.far);
+    let before = [&wire.near, &wire.far].map(by_ip);
     let sender = wire
         .send(&lab, "packet", &["--rate", "5kpps", "--count", "2000"])
         .run();
     assert_eq!(sender.number("received"), 2000, "{sender}");
-    assert!(by_ip(&wire.far) >= before + 2000, "{sender}");
+    assert!(by_ip(&wire.far) >= before[1] + 2000, "{sender}");
+    assert_eq!(by_ip(&wire.near) < before[0] + 1000, has_tcx(&wire), "{sender}");
     let reflector = interrupted(reflector);
     assert_eq!(reflector.code, Some(0), "{reflector}");
 }

@@ -18,16 +18,26 @@ struct address {
 };
 
 // The addresses that probes come to, those of IPv4 as ::ffff:10.0.0.1, which no packet has.
+// And of which run: its lanes are counted up from `first_lane`, round 2^16. Without lanes any probe is meant.
 struct own {
+    __u32 run;
+    __u32 first_lane;
+    __u32 lanes;
     __u32 count;
     struct address of[OWN_MAX];
 };
 const volatile struct own own = {};
 
-// `MAGIC`, the first bytes of a probe (crates/wire/src/probe.rs).
+// What a probe begins with (crates/wire/src/probe.rs): `MAGIC`, run, lag, lane.
+#define PROBE_HEAD 6
+
 static __always_inline int is_probe(const __u8 *at)
 {
-    return at[0] == 0xD7 && at[1] == 0x01;
+    __u16 lane = at[4] << 8 | at[5];
+
+    if (at[0] != 0xD7 || at[1] != 0x01)
+        return 0;
+    return own.lanes == 0 || (at[2] == own.run && (__u16)(lane - own.first_lane) < own.lanes);
 }
 
 static __always_inline int is_own(const struct address *address)
@@ -43,13 +53,13 @@ SEC("tc")
 int dropless_probes(struct __sk_buff *packet)
 {
     // Ethernet, IP, UDP, and the first bytes of the probe.
-    __u8 head[ETH_HLEN + 40 + 8 + 2];
+    __u8 head[ETH_HLEN + 40 + 8 + PROBE_HEAD];
     struct address to = {};
 
     if (packet->pkt_type != PACKET_HOST || packet->vlan_present)
         return TC_ACT_UNSPEC;
     if (packet->protocol == bpf_htons(ETH_P_IP)) {
-        if (bpf_skb_load_bytes(packet, 0, head, ETH_HLEN + 20 + 8 + 2) != 0)
+        if (bpf_skb_load_bytes(packet, 0, head, ETH_HLEN + 20 + 8 + PROBE_HEAD) != 0)
             return TC_ACT_UNSPEC;
         // No options, no fragment, UDP.
         if (head[14] != 0x45 || (head[20] & 0x3F) != 0 || head[21] != 0 || head[23] != 17 || !is_probe(head + 42))

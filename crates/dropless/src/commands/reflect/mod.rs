@@ -81,7 +81,7 @@ impl Job for ReflectJob {
         _interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
         for open in ports {
-            open.end_probes(&self.plan.addresses);
+            open.end_probes(&self.plan.addresses, None);
         }
         let seed = self.plan.seed;
         let note = || {

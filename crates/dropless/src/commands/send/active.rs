@@ -11,7 +11,7 @@ use super::ledger::Results;
 use super::load::Load;
 use super::making;
 use super::phases::{self, Drain};
-use super::wiring::Wiring;
+use super::wiring::{Mark, Wiring};
 use super::{status, summary};
 use crate::explain::Received;
 use crate::plan::SendPlan;
@@ -48,8 +48,13 @@ enum Phase {
 
 impl ActiveSend {
     /// Makes the tasks of `plan`, and opens the files that are streamed.
-    pub fn wire<'p, 'e: 'p>(plan: SendPlan, loads: Vec<Load>, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self> {
-        let wiring = making::wire(&plan, &loads, stage)?;
+    pub fn wire<'p, 'e: 'p>(
+        plan: SendPlan,
+        loads: Vec<Load>,
+        mark: Mark,
+        stage: &mut Stage<'_, 'p, 'e>,
+    ) -> Result<Self> {
+        let wiring = making::wire(&plan, &loads, mark, stage)?;
         let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
         Ok(Self {
             far: FarSides::new(&plan, &loads, &wiring)?,

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::kernel_io::KernelReceive;
 use dataplane::resolve::{Question, ask};
 
 use crate::run::clock::now;
@@ -43,6 +44,7 @@ pub fn over<'e, V>(
             });
             let (mut rx, mut buffers) = (rx.collect::<Vec<_>>(), tx.buffers());
             let value = ask(&mut rx, (&mut *tx, &mut buffers), question, answer, now, &stop);
+            rx.iter_mut().for_each(KernelReceive::rest);
             open.rx.extend(rx.into_iter().map(|rx| Rx::Socket(Box::new(rx))));
             (value, Tx::Socket(tx))
         }

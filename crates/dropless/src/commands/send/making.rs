@@ -15,7 +15,7 @@ use measure::{IntervalRing, LaneUnion, Nanos, Pacer, Rate, Ticks};
 use wire::{Addresses, Ends};
 
 use super::load::{self, Load};
-use super::wiring::{Mailbox, ReceiveSide, SendSide, Times, Wiring};
+use super::wiring::{Mailbox, Mark, ReceiveSide, SendSide, Times, Wiring};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::run::clock::now;
 use crate::run::generator::SendQueue;
@@ -31,9 +31,14 @@ const HOLES_MAX: usize = 1 << 16;
 const WINDOW_BITS: usize = 1 << 28;
 
 /// Makes all tasks of the run. Takes the queues out of the ports.
-pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, 'p, 'e>) -> Result<Wiring> {
+pub fn wire<'p, 'e: 'p>(
+    plan: &SendPlan,
+    loads: &[Load],
+    mark: Mark,
+    stage: &mut Stage<'_, 'p, 'e>,
+) -> Result<Wiring> {
     let streams = plan.streams.len();
-    let times = Times::of(plan, stage);
+    let times = Times::of(plan, mark, stage);
     let senders = stage
         .ports
         .iter()

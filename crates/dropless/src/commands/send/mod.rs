@@ -31,6 +31,8 @@ use crate::run::{self, Job, Needs};
 use crate::status::Expected;
 use active::ActiveSend;
 use load::Load;
+use wiring::Mark;
+use xdp::ProbesOf;
 
 /// From the start of the workers to the first packet: they must poll by then.
 const LEAD_NS: u64 = 50_000_000;
@@ -41,9 +43,10 @@ const TICK: Duration = Duration::from_millis(20);
 pub fn run(args: &Args) -> Result<u8> {
     match &args.plan {
         // Whatever is wrong in it is not what a flag says.
-        Some(path) => SendPlan::load(path)
-            .and_then(|plan| send(args, plan.accept(args.trust_plan)?))
-            .about("--plan"),
+        Some(path) => {
+            let plan = SendPlan::load(path).and_then(|plan| plan.accept(args.trust_plan));
+            send(args, plan.about("--plan")?)
+        }
         None => send(args, args.plan()?),
     }
 }
@@ -62,6 +65,7 @@ pub struct SendJob {
     plan: SendPlan,
     /// What each port is to send, once the ports are open.
     loads: Vec<Load>,
+    mark: Mark,
 }
 
 impl SendJob {
@@ -70,6 +74,7 @@ impl SendJob {
         Self {
             plan,
             loads: Vec::new(),
+            mark: Mark::draw(),
         }
     }
 }
@@ -115,12 +120,24 @@ impl Job for SendJob {
             let mut load = load::of_port(plan, index, open)?;
             let dpdk = pools.map(|pools| pools.of_port(index));
             load::find_neighbours(plan, &mut load, dpdk, open, interrupt)?;
-            if load.asked && !plan.tx_only {
-                load::ask_before(plan, (&mut load, index), dpdk, open, interrupt)?;
-            }
-            open.end_probes(&load.me.ips);
             notes.append(&mut load.notes);
             self.loads.push(load);
+        }
+        if plan.tx_only {
+            return Ok(notes);
+        }
+        let ours = ProbesOf {
+            run: self.mark.run,
+            first_lane: self.mark.first_lane,
+            lanes: plan.lanes() as u32,
+        };
+        // Last, so that little that is not ours comes between the answers and the run.
+        for (index, (open, load)) in ports.iter_mut().zip(&mut self.loads).enumerate() {
+            open.end_probes(&load.me.ips, Some(ours));
+            if load.asked {
+                let dpdk = pools.map(|pools| pools.of_port(index));
+                load::ask_before(plan, (load, index), dpdk, open, interrupt)?;
+            }
         }
         Ok(notes)
     }
@@ -145,6 +162,6 @@ impl Job for SendJob {
     }
 
     fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveSend> {
-        ActiveSend::wire(self.plan, self.loads, stage)
+        ActiveSend::wire(self.plan, self.loads, self.mark, stage)
     }
 }

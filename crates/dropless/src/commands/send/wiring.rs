@@ -63,24 +63,43 @@ pub struct Times {
     pub start: Ticks,
     /// When it ends, if not by count.
     pub end: Ticks,
+    /// See [`Mark`].
+    pub run: u8,
+    /// See [`Mark`].
+    pub first_lane: u16,
+}
+
+/// What the probes of a run are told from others' by.
+#[derive(Clone, Copy)]
+pub struct Mark {
     /// The run id in the probe.
     pub run: u8,
     /// What lanes are counted up from in the probe, round 2^16: 16 bits more by which runs on one link are told apart.
     pub first_lane: u16,
 }
 
-impl Times {
-    pub fn of(plan: &SendPlan, stage: &Stage<'_, '_, '_>) -> Self {
-        let (clock, start) = (stage.clock, stage.start);
+impl Mark {
+    /// One that hardly another run has.
+    pub fn draw() -> Self {
         let random = crate::run::random();
+        Self {
+            run: random as u8,
+            first_lane: (random >> 8) as u16,
+        }
+    }
+}
+
+impl Times {
+    pub fn of(plan: &SendPlan, mark: Mark, stage: &Stage<'_, '_, '_>) -> Self {
+        let (clock, start) = (stage.clock, stage.start);
         Self {
             clock,
             start,
             end: plan
                 .duration_ns
                 .map_or(Ticks(u64::MAX), |ns| start.after(clock.ticks_from_ns(ns))),
-            run: random as u8,
-            first_lane: (random >> 8) as u16,
+            run: mark.run,
+            first_lane: mark.first_lane,
         }
     }
 }
