@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::result::Cpu;
 
-/// From the start of a sender's worker to its first packet, about: it asks the far side for its counters before.
-const LEAD: Duration = Duration::from_millis(400);
+/// From the start of a sender's worker to its first packet, about.
+const LEAD: Duration = Duration::from_millis(60);
 /// `USER_HZ`: the unit of /proc/stat.
 const TICKS_PER_SECOND: f64 = 100.0;
 
