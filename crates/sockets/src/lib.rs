@@ -94,7 +94,8 @@ impl Receiver {
         }))
     }
 
-    /// Before another thread goes on: see [`ring_receive::RingReceiver::rest`].
+    /// Before another thread goes on: a ring of the kernel would go on waking the one that asked. What came meanwhile may be
+    /// thrown away.
     pub fn rest(&mut self) {
         if let ReceiverKind::Ring(receiver) = &mut self.0 {
             receiver.rest();
