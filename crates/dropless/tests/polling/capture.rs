@@ -332,7 +332,7 @@ fn a_stream_goes_into_tshark() {
     let wire = Wire::between(&lab, 1);
     let program = env!("CARGO_BIN_EXE_dropless");
     let script = format!(
-        "{program} capture --port packet:far0 --stdout --no-huge --no-doctor --runs {} | tshark -l -n -i - -c 500 -T fields -e udp.dstport",
+        "{program} capture --port packet:far0 --stdout --no-huge --no-doctor --runs {} | tshark -l -n -i - -c 500 -T fields -e udp.dstport -e frame.protocols -e eth.src",
         lab.path("runs").display()
     );
     let mut running = wire.far.spawn("sh", &["-c", &script]);
@@ -340,7 +340,11 @@ fn a_stream_goes_into_tshark() {
     let _ = send(&lab, &wire, &["--rate", "5kpps", "--count", "2000"]);
     let ended = running.wait(Duration::from_secs(30));
     assert_eq!(
-        ended.stdout.lines().filter(|line| *line == "7").count(),
+        ended
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("7\t"))
+            .count(),
         500,
         "{ended}"
     );
