@@ -168,7 +168,7 @@ fn round(lab: &Lab, kind: &str) -> Round {
     let reflect = || match kind {
         "memif-server" => memif(lab, &["reflect", "--port", "memif:s.sock,server"]),
         "memif-client" => memif(lab, &["reflect", "--port", "memif:s.sock"]),
-        kind => wire.reflect_far(lab, kind, &["--quiet"]),
+        kind => wire.reflect_far(lab, kind, &[]),
     };
     // It sends what is due, and nothing of what it could not send before.
     let send = [
