@@ -1,5 +1,4 @@
-//! `./dev bench restart`: how long packets stand still when a reflector is killed and started again, and how soon the first
-//! packet of a sender goes.
+//! `./dev bench restart`: how long packets stand still when a reflector is killed and started again.
 
 #![allow(
     clippy::expect_used,
@@ -29,21 +28,19 @@ const RATE_PPS: f64 = 20_000.0;
 const TARGET_MS: f64 = 300.0;
 const LIMIT: Duration = Duration::from_secs(30);
 const KINDS: [&str; 4] = ["memif-server", "memif-client", "packet", "xdp"];
-const SENDERS: [&str; 3] = ["send-ring", "send-memif", "send-xdp"];
 
 /// Measures how long packets stand still from kill -9 of a reflector to the first packet of the next, which is started
-/// at once: by its own count from the start of its process, and by what a sender that goes on misses. And how long it takes a
-/// sender from the start of its process to its first packet.
+/// at once: by its own count from the start of its process, and by what a sender that goes on misses.
 #[derive(Parser)]
 #[command(
     bin_name = "./dev bench restart",
     after_help = "Exit codes: 0 every median is below 300 ms; 1 one is not; 2 something could not be measured."
 )]
 struct Args {
-    /// Reflectors by their port, and senders by theirs [default: all]
-    #[arg(value_name = "KIND", value_parser = [KINDS.as_slice(), SENDERS.as_slice()].concat())]
+    /// Kinds of port [default: all]
+    #[arg(value_name = "KIND", value_parser = KINDS)]
     kinds: Vec<String>,
-    /// Kills or starts of each kind
+    /// Kills of each kind
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// What cargo tells a benchmark
@@ -68,35 +65,21 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let args = Args::parse();
-    let Some(lab) = require(&[Need::Namespaces, Need::Processors(2)]) else {
-        return ExitCode::from(2);
-    };
-    let is_quick = [restarts(&args, &lab), starts(&args, &lab)];
-    ExitCode::from(u8::from(is_quick.contains(&false)))
-}
-
-impl Args {
-    /// Those of `kinds` that are wanted.
-    fn wanted<'k>(&self, kinds: &'k [&'k str]) -> Vec<&'k str> {
-        let is_wanted = |kind: &&str| self.kinds.is_empty() || self.kinds.iter().any(|wanted| wanted == kind);
-        kinds.iter().copied().filter(is_wanted).collect()
-    }
-}
-
-/// Whether every median is below the target, here and in [`starts`].
-fn restarts(args: &Args, lab: &Lab) -> bool {
-    let kinds = args.wanted(&KINDS);
-    if !kinds.is_empty() {
-        println!(
-            "ms from kill -9 to the first packet, {} kills a row: median (least to most)\n",
-            args.rounds
-        );
-        println!("| port | from the start of the process | from the kill | missing at the sender |");
-        println!("|---|---:|---:|---:|");
-    }
-    let mut is_quick = true;
-    for kind in kinds {
-        let rounds: Vec<Round> = (0..args.rounds).map(|_| round(lab, kind)).collect();
+    let mut code = 0;
+    println!(
+        "ms from kill -9 to the first packet, {} kills a row: median (least to most)\n",
+        args.rounds
+    );
+    println!("| port | from the start of the process | from the kill | missing at the sender |");
+    println!("|---|---:|---:|---:|");
+    for kind in KINDS {
+        if !args.kinds.is_empty() && !args.kinds.iter().any(|wanted| wanted == kind) {
+            continue;
+        }
+        let Some(lab) = require(&[Need::Namespaces]) else {
+            return ExitCode::from(2);
+        };
+        let rounds: Vec<Round> = (0..args.rounds).map(|_| round(&lab, kind)).collect();
         let column = |of: fn(&Round) -> f64| -> Vec<f64> { rounds.iter().map(of).collect() };
         let outages = column(|round| round.outage);
         println!(
@@ -105,56 +88,11 @@ fn restarts(args: &Args, lab: &Lab) -> bool {
             told(&column(|round| round.from_kill)),
             told(&outages)
         );
-        is_quick &= median(&outages).is_some_and(|outage| outage <= TARGET_MS);
-    }
-    is_quick
-}
-
-fn starts(args: &Args, lab: &Lab) -> bool {
-    let kinds = args.wanted(&SENDERS);
-    if !kinds.is_empty() {
-        println!(
-            "\nms from the start of the process to the first packet sent, {} starts a row: median (least to most)\n",
-            args.rounds
-        );
-        println!("| sender | first packet |");
-        println!("|---|---:|");
-    }
-    let mut is_quick = true;
-    for kind in kinds {
-        let own: Vec<f64> = (0..args.rounds).map(|_| start(lab, kind)).collect();
-        println!("| {kind} | {} |", told(&own));
-        is_quick &= median(&own).is_some_and(|own| own <= TARGET_MS);
-    }
-    is_quick
-}
-
-/// Starts a sender of this kind, its reflector already there.
-fn start(lab: &Lab, kind: &str) -> f64 {
-    let wire = Wire::between(lab, 1);
-    let send = ["--rate", "20kpps", "--count", "2000", "--no-doctor"];
-    let (reflector, sender) = match kind {
-        "send-ring" => (
-            None,
-            memif(lab, &[&["send", "--port", "ring"][..], &send].concat()),
-        ),
-        "send-memif" => {
-            let mut reflector = lab
-                .dropless(&["reflect", "--port", "memif:s.sock,server", "--no-doctor"])
-                .spawn();
-            reflector.wait_for("reflecting on", LIMIT);
-            let sender = memif(lab, &[&["send", "--port", "memif:s.sock"][..], &send].concat());
-            (Some(reflector), sender)
+        if median(&outages).is_none_or(|outage| outage > TARGET_MS) {
+            code = 1;
         }
-        _ => {
-            let reflector = wire.reflect_far(lab, "xdp", &["--no-doctor"]);
-            let sender = wire.send(lab, "xdp", &[&send[..], &["--quiet"]].concat());
-            (Some(reflector), sender.spawn())
-        }
-    };
-    let ended = sender.wait(LIMIT);
-    drop(reflector);
-    first_packet_ms(&ended)
+    }
+    ExitCode::from(code)
 }
 
 fn told(values: &[f64]) -> String {
