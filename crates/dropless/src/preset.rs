@@ -108,7 +108,8 @@ pub fn expand(command: fn() -> Command, arguments: Vec<OsString>) -> Result<Expa
     })
 }
 
-/// The subcommand with `--config` that these arguments name, in which words, and what they give it; `None` also where they are so wrong that the parser is to say so.
+/// The subcommand with `--config` that these arguments name, in which words, and what they give it; `None` also where they
+/// are so wrong that the parser is to say so.
 fn asked(command: &Command, arguments: &[OsString]) -> Option<(Words, Command, ArgMatches)> {
     let named = |words: &&Words| {
         let given = arguments.iter().skip(1).take(words.len());

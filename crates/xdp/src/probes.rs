@@ -35,7 +35,8 @@ pub struct ProbesEnd {
 }
 
 impl ProbesEnd {
-    /// Ends those that come to the interface's MAC address and to `own`, the first eight of these: those of a run, or any. It takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
+    /// Ends those that come to the interface's MAC address and to `own`, the first eight of these: those of a run, or any. It
+    /// takes Linux 6.6 (tcx), `CAP_BPF` and `CAP_NET_ADMIN`.
     pub fn on(interface: u32, own: &[IpAddr], of: Option<ProbesOf>) -> Result<Self, AttachError> {
         let object = load(own, of)?;
         let program = object.progs_mut().next().ok_or(Error::Missing("program"))?;

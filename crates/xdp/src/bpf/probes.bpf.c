@@ -18,7 +18,7 @@ struct address {
 };
 
 // The addresses that probes come to, those of IPv4 as ::ffff:10.0.0.1, which no packet has.
-// And of which run: its lanes are counted up from `first_lane`, round 2^16. Without lanes any probe is meant.
+// Of a run, its lanes are counted up from `first_lane`, round 2^16; without lanes any probe is meant.
 struct own {
     __u32 run;
     __u32 first_lane;
