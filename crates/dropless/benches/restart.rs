@@ -1,4 +1,5 @@
-//! `./dev bench restart`: how long packets stand still when a reflector is killed and started again.
+//! `./dev bench restart`: how long packets stand still when a reflector is killed and started again, and how soon a sender
+//! sends.
 
 #![allow(
     clippy::expect_used,
@@ -27,20 +28,24 @@ const RATE_PPS: f64 = 20_000.0;
 /// From the kill to the first packet, ms.
 const TARGET_MS: f64 = 300.0;
 const LIMIT: Duration = Duration::from_secs(30);
-const KINDS: [&str; 4] = ["memif-server", "memif-client", "packet", "xdp"];
+/// Reflectors that are killed.
+const KILLED: [&str; 4] = ["memif-server", "memif-client", "packet", "xdp"];
+/// Senders that are started.
+const STARTED: [&str; 4] = ["start-ring", "start-memif", "start-packet", "start-xdp"];
 
 /// Measures how long packets stand still from kill -9 of a reflector to the first packet of the next, which is started
-/// at once: by its own count from the start of its process, and by what a sender that goes on misses.
+/// at once: by its own count from the start of its process, and by what a sender that goes on misses. And how long a
+/// sender takes from the start of its process to its first packet.
 #[derive(Parser)]
 #[command(
     bin_name = "./dev bench restart",
     after_help = "Exit codes: 0 every median is below 300 ms; 1 one is not; 2 something could not be measured."
 )]
 struct Args {
-    /// Kinds of port [default: all]
-    #[arg(value_name = "KIND", value_parser = KINDS)]
-    kinds: Vec<String>,
-    /// Kills of each kind
+    /// Rows [default: all]
+    #[arg(value_name = "ROW", value_parser = [KILLED, STARTED].concat())]
+    rows: Vec<String>,
+    /// Kills of each reflector, and starts of each sender
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// What cargo tells a benchmark
@@ -65,20 +70,23 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let args = Args::parse();
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return ExitCode::from(2);
+    };
+    let is_wanted = |row: &&str| args.rows.is_empty() || args.rows.iter().any(|wanted| wanted == row);
     let mut code = 0;
+    let mut judge = |values: &[f64]| {
+        if median(values).is_none_or(|ms| ms > TARGET_MS) {
+            code = 1;
+        }
+    };
     println!(
         "ms from kill -9 to the first packet, {} kills a row: median (least to most)\n",
         args.rounds
     );
     println!("| port | from the start of the process | from the kill | missing at the sender |");
     println!("|---|---:|---:|---:|");
-    for kind in KINDS {
-        if !args.kinds.is_empty() && !args.kinds.iter().any(|wanted| wanted == kind) {
-            continue;
-        }
-        let Some(lab) = require(&[Need::Namespaces]) else {
-            return ExitCode::from(2);
-        };
+    for kind in KILLED.into_iter().filter(is_wanted) {
         let rounds: Vec<Round> = (0..args.rounds).map(|_| round(&lab, kind)).collect();
         let column = |of: fn(&Round) -> f64| -> Vec<f64> { rounds.iter().map(of).collect() };
         let outages = column(|round| round.outage);
@@ -88,9 +96,18 @@ fn main() -> ExitCode {
             told(&column(|round| round.from_kill)),
             told(&outages)
         );
-        if median(&outages).is_none_or(|outage| outage > TARGET_MS) {
-            code = 1;
-        }
+        judge(&outages);
+    }
+    println!(
+        "\nms from the start of a sender's process to its first packet, {} starts a row: median (least to most), up to 10 too many\n",
+        args.rounds
+    );
+    println!("| row | to the first packet |");
+    println!("|---|---:|");
+    for kind in STARTED.into_iter().filter(is_wanted) {
+        let took: Vec<f64> = (0..args.rounds).map(|_| start(&lab, kind)).collect();
+        println!("| {kind} | {} |", told(&took));
+        judge(&took);
     }
     ExitCode::from(code)
 }
@@ -104,8 +121,8 @@ fn told(values: &[f64]) -> String {
 fn round(lab: &Lab, kind: &str) -> Round {
     let wire = Wire::between(lab, 1);
     let reflect = || match kind {
-        "memif-server" => memif(lab, &["reflect", "--port", "memif:s.sock,server"]),
-        "memif-client" => memif(lab, &["reflect", "--port", "memif:s.sock"]),
+        "memif-server" => quiet(lab, &["reflect", "--port", "memif:s.sock,server"]),
+        "memif-client" => quiet(lab, &["reflect", "--port", "memif:s.sock"]),
         kind => wire.reflect_far(lab, kind, &[]),
     };
     // It sends what is due, and nothing of what it could not send before.
@@ -122,8 +139,8 @@ fn round(lab: &Lab, kind: &str) -> Round {
     let serves = kind == "memif-client";
     let first = (!serves).then(reflect);
     let sender = match kind {
-        "memif-server" => memif(lab, &[&["send", "--port", "memif:s.sock"][..], &send].concat()),
-        "memif-client" => memif(
+        "memif-server" => quiet(lab, &[&["send", "--port", "memif:s.sock"][..], &send].concat()),
+        "memif-client" => quiet(
             lab,
             &[&["send", "--port", "memif:s.sock,server"][..], &send].concat(),
         ),
@@ -149,7 +166,34 @@ fn round(lab: &Lab, kind: &str) -> Round {
     }
 }
 
-fn memif(lab: &Lab, arguments: &[&str]) -> Running {
+/// Starts a sender, whose far side is there, and ms until its first packet.
+fn start(lab: &Lab, kind: &str) -> f64 {
+    let wire = Wire::between(lab, 1);
+    let flags = ["--rate", "20kpps", "--duration", "500ms", "--drain", "100ms"];
+    let sender = |port: &str| quiet(lab, &[&["send", "--port", port][..], &flags].concat());
+    let (sender, reflector) = match kind {
+        "start-ring" => (sender("ring"), None),
+        "start-memif" => {
+            let reflector = quiet(lab, &["reflect", "--port", "memif:s.sock,server"]);
+            std::thread::sleep(Duration::from_secs(1));
+            (sender("memif:s.sock"), Some(reflector))
+        }
+        interface => {
+            let kind = interface.trim_start_matches("start-");
+            let reflector = wire.reflect_far(lab, kind, &[]);
+            let sender = wire.send(lab, kind, &[&flags[..], &["--quiet"]].concat());
+            (sender.spawn(), Some(reflector))
+        }
+    };
+    let sent = sender.wait(LIMIT);
+    if let Some(reflector) = reflector {
+        reflector.signal(Signal::SIGINT);
+        reflector.wait(LIMIT);
+    }
+    first_packet_ms(&sent)
+}
+
+fn quiet(lab: &Lab, arguments: &[&str]) -> Running {
     lab.dropless(&[arguments, &["--json", "--quiet"]].concat())
         .spawn()
 }

@@ -194,8 +194,8 @@ pub struct WorkerSummary {
     pub poll_gap_ns_max: u64,
     /// 99.9th percentile of the time between two rounds, in ns.
     pub poll_gap_ns_p999: u64,
-    /// From the start of the process to the first packet that this worker moved, in ms, where no schedule made it wait. Up
-    /// to a tick of the kernel's clock (10 ms) too long: it tells no finer when a process was started.
+    /// From the start of the process to the first packet that this worker moved, in ms. Up to a tick of the kernel's clock
+    /// (10 ms) too long: it tells no finer when a process was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_packet_ms: Option<f64>,
 }

@@ -21,9 +21,8 @@ use crate::explain::{self, Received};
 pub struct Closing<'r> {
     pub dir: &'r RunDir,
     pub clock: RunClock,
-    /// When the first packet was due, and whether it was due at all: by a schedule.
+    /// When the first packet was due, if there was a schedule.
     pub start: Ticks,
-    pub has_schedule: bool,
     pub left: Left,
     pub seen: Seen,
     /// Cores and what was done on them.
@@ -118,7 +117,7 @@ impl<'r> Closing<'r> {
         self.notes.extend(explain::moved(&self.left.stalled));
         let (clock_summary, clock_problem) = self.clock.finish();
         let first_packet = |counters: &WorkerCounters| {
-            let at = Some(counters.first_busy.get()).filter(|at| *at > 0 && !self.has_schedule)?;
+            let at = Some(counters.first_busy.get()).filter(|at| *at > 0)?;
             self.clock.since_process_start_ms(Ticks(at))
         };
         let workers = self.roles.iter().zip(&self.published);

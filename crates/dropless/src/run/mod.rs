@@ -382,7 +382,6 @@ impl<'r, 'e> Run<'r, 'e> {
             dir: self.dir,
             clock,
             start,
-            has_schedule,
             left,
             seen,
             roles,

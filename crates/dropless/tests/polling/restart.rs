@@ -248,6 +248,7 @@ fn killed_on_an_interface(kind: &str) {
     }
     let (sent, last) = (stop(sender), stop(reflector));
     assert_conserved(&sent);
+    assert_first_packet(&sent);
     assert!(sent.number("received") > 2000, "{sent}");
     assert_eq!(last.code, Some(0), "{last}");
     assert_eq!(last.number("received"), last.number("returned"), "{last}");
