@@ -70,6 +70,22 @@ fn everything_of_the_first_version_is_on_the_page() {
 }
 
 #[test]
+fn places_without_packets_share_a_line_that_opens() {
+    let page = html::page(&[golden()]).unwrap();
+    let (shown, folded) = page.split_once("<summary>0 each: ").unwrap();
+    let (names, folded) = folded.split_once("</summary>").unwrap();
+    let names: Vec<&str> = names.split(", ").collect();
+    let row = |name: &str| format!(r#"<th scope="row">{name}</th>"#);
+    for name in ["unsent", "corrupt", "rx_error", "unexplained", "duplicate"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+        assert!(!shown.contains(&row(name)) && folded.contains(&row(name)), "{name}");
+    }
+    for name in ["intended", "rx_missed", "late", "foreign"] {
+        assert!(!names.contains(&name) && shown.contains(&row(name)), "{name}");
+    }
+}
+
+#[test]
 fn hostile_names_stay_words() {
     let base = tempfile::tempdir().unwrap();
     let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();

@@ -1,9 +1,10 @@
 //! The ledger: where every packet went, each place by its name.
 
-use maud::Markup;
+use maud::{Markup, html};
 use measure::place::{NOT_AWAITED, PLACES, Place};
 use measure::{Arrived, Ledger};
 
+use crate::html::element::details;
 use crate::html::flow::{End, Flow, Node, node};
 use crate::number::{count, share};
 use crate::sheet::Sheet;
@@ -53,13 +54,18 @@ fn lines(flow: &Flow) -> impl Iterator<Item = (usize, &Node)> {
     std::iter::once((0, &flow.source)).chain(ends).chain(further)
 }
 
+/// What is best empty, and is: such places share a line.
+fn is_none(node: &Node) -> bool {
+    node.packets == 0 && node.kind != End::Good
+}
+
 /// Both sides of the ledger, and whether it balances.
 pub fn render(ledger: &Ledger, style: &Style) -> String {
     let mut table = Table::section("Ledger", &[]);
     let mut empty = Vec::new();
     let flow = flow(ledger);
     for (depth, node) in lines(&flow) {
-        if node.packets == 0 && matches!(node.kind, End::Lost | End::Unknown) {
+        if depth > 0 && is_none(node) {
             empty.push(&*node.name);
             continue;
         }
@@ -71,7 +77,11 @@ pub fn render(ledger: &Ledger, style: &Style) -> String {
         table.row(line(depth, &node.name, node.packets, paint, &node.words));
     }
     arrivals(&ledger.arrived, &mut table, &mut empty);
-    table.render(style) + &none_in(&empty, style) + &balance(ledger, style) + &raw(ledger, style)
+    let mut text = table.render(style);
+    if !empty.is_empty() {
+        wrapped(&mut text, &none_in(&empty), 2, Paint::Dim, style);
+    }
+    text + &balance(ledger, style) + &raw(ledger, style)
 }
 
 /// The same in a page.
@@ -91,7 +101,9 @@ pub fn html(ledger: &Ledger) -> Markup {
         None => "The ledger balances: every packet is accounted for".to_owned(),
         Some(broken) => format!("The ledger DOES NOT BALANCE: {broken}"),
     };
-    Sheet::of(lines(&flow).map(|(_, node)| node).chain(&arrived))
+    let rows = lines(&flow).skip(1).map(|(_, node)| node).chain(&arrived);
+    let (none, some): (Vec<&Node>, Vec<&Node>) = rows.partition(|node| is_none(node));
+    let table = Sheet::of(std::iter::once(&flow.source).chain(some))
         .name("", |node| node.name.clone())
         .cell("packets", |node| {
             let is_bad = node.packets > 0 && matches!(node.kind, End::Lost | End::Unknown);
@@ -99,7 +111,16 @@ pub fn html(ledger: &Ledger) -> Markup {
         })
         .number("of intended", |node| share(node.packets, ledger.intended))
         .words("", |node| node.words.clone())
-        .html(&caption)
+        .html(&caption);
+    let names: Vec<&str> = none.iter().map(|node| &*node.name).collect();
+    let meanings = Sheet::of(none)
+        .name("", |node| node.name.clone())
+        .words("", |node| node.words.clone())
+        .html("What would be counted there");
+    html! {
+        (table)
+        @if !names.is_empty() { (details(&none_in(&names), &meanings)) }
+    }
 }
 
 fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Cell; 3] {
@@ -127,18 +148,8 @@ fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
 }
 
 /// Names in one line what nothing is in.
-fn none_in(names: &[&str], style: &Style) -> String {
-    let mut text = String::new();
-    if !names.is_empty() {
-        wrapped(
-            &mut text,
-            &format!("0 each: {}", names.join(", ")),
-            2,
-            Paint::Dim,
-            style,
-        );
-    }
-    text
+fn none_in(names: &[&str]) -> String {
+    format!("0 each: {}", names.join(", "))
 }
 
 fn arrivals(arrived: &Arrived, table: &mut Table, empty: &mut Vec<&str>) {
