@@ -11,7 +11,7 @@ use crate::status::find::Target;
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
 
-/// Have a running filter or forward read its rule file again; wrong rules are refused, and those before stay
+/// Have a running filter, guard or forward read its rule file again; wrong rules are refused, and those before stay
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless filter reload                           the only run that has rules

@@ -38,7 +38,7 @@ pub struct Args {
     /// UDP payload instead of frame size, bytes
     #[arg(long, value_name = "BYTES", help_heading = "Load")]
     pub payload: Option<usize>,
-    /// A stream of its own: name=, size=, rate=, flows=, to=, from=, dscp=, vlan=; repeat for several
+    /// A stream of its own: name=, size=, rate=, flows=, to=, from=, dscp=, ttl=, vlan=; repeat for several
     #[arg(long = "stream", value_name = "FIELDS", help_heading = "Load")]
     pub streams: Vec<String>,
     /// 3.5Mpps | 10Gbps (layer 1) | 8GbpsL2 | 50% | max [default: max on ring and null, else 100kpps]

@@ -5,7 +5,7 @@
 #[command(after_help = "Examples:
   dropless top                                     the active run, or a list to choose from
   dropless top 4711                                the run of this process, or one it started
-  dropless top runs/20260101T120000Z-send          the run that writes into this directory
+  dropless top runs/2026-01-01T12-00-00Z-send      the run that writes into this directory
   dropless top --once                              a snapshot, as text
   dropless top --once --json | jq .rate.rx_pps     a snapshot, for scripts
 
