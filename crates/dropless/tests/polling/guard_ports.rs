@@ -7,6 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::attach::{assert_balanced, attach};
 use crate::forward::{PINGS, Path, assert_adds_up};
 use crate::guard::{FLOODS, OURS, RULE, met, packets, udp};
 use crate::support::pcap_file::{Made, PLAIN};
@@ -162,8 +163,13 @@ fn a_dry_run_between_ports_blocks_nothing() {
     let Some(lab) = require(&NEEDS) else { return };
     let guarded = Guarded::new(&lab);
     let running = guarded.start(&lab, "packet", &["--dry-run"]);
+    // It can be looked into, as whatever forwards.
+    let tap = attach(&lab, &running, &[]);
     guarded.floods(&lab);
     let run = interrupted(running);
+    let seen = tap.wait(LIMIT);
+    assert_balanced(&seen);
+    assert!(seen.number("captured") > 0, "{seen}");
     assert_sound(&run);
     assert_eq!(rules(&run), [RULE], "{run}");
     assert_eq!(run.number("judged.denied"), 0, "{run}");

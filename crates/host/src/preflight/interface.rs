@@ -67,6 +67,8 @@ fn prepared(look: &Look<'_>, interface: &Interface) -> Prepared {
 /// The interface of this name, or where else it is, or what was probably meant.
 fn find<'l>(look: &'l Look<'_>, name: &str) -> Result<&'l Interface, Problem> {
     if let Some(interface) = look.interfaces.iter().find(|interface| interface.name == name) {
+        // One of the same name may be here, and what is read of it would be another one's.
+        namespace::check_sys(look.sys, &look.uri.to_string())?;
         return Ok(interface);
     }
     if let Some((found, fix)) = namespace::hidden(look.sys, name) {

@@ -58,6 +58,13 @@ fn an_interface_in_another_namespace_is_found_there() {
         "xdp:far0: far0 is here, but /sys shows another network namespace (nsenter --net leaves it as it was); \
          fix: unshare --mount sh -c 'mount -t sysfs none /sys && exec dropless <the same arguments>'"
     );
+    // Nor does it see its own where that one has an interface of the same name.
+    machine.write("/proc/net/dev", "Inter-|\n  eth1: 1 2\n  far0: 1 2\n");
+    let said = machine.line("packet:eth1");
+    assert!(
+        said.starts_with("packet:eth1: /sys shows another network namespace "),
+        "{said}"
+    );
 }
 
 #[test]

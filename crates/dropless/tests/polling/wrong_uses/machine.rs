@@ -206,7 +206,9 @@ fn sys_of_another_namespace() {
     };
     let (near, _far) = wire(&lab);
     let path = format!("/run/netns/{}", near.name());
-    for arguments in [&["filter", "status"][..], &["filter", "stop", "near"]] {
+    // Both have a `lo`.
+    let send = &["send", "--port", "packet:lo"][..];
+    for arguments in [&["filter", "status"][..], &["filter", "stop", "near"], send] {
         let mut command = Command::new("nsenter");
         command
             .arg(format!("--net={path}"))
