@@ -40,6 +40,8 @@ impl fmt::Display for Problem {
 
 /// Files may include each other so deep.
 const DEPTH_MAX: usize = 16;
+/// Files of one set, each as often as it is included: two that include each other twice would be 2^16.
+const FILES_MAX: usize = 1024;
 /// Rules of one set: each is a bit in every table.
 pub const RULES_MAX: usize = 16_384;
 /// Rules that limit a rate: each packet may have to pass all of them.
@@ -206,6 +208,12 @@ impl Reader<'_> {
             return Err((
                 column,
                 format!("files include each other more than {DEPTH_MAX} deep; does one include itself?"),
+            ));
+        }
+        if self.into.files.len() == FILES_MAX {
+            return Err((
+                column,
+                format!("more than {FILES_MAX} files are included; does one include itself?"),
             ));
         }
         let (name, text) = self.open(at.0, path).map_err(|why| (column, why))?;

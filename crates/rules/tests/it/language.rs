@@ -143,4 +143,11 @@ fn files_name_each_other() {
     assert_eq!(set.rules[0].when.source.as_ref().unwrap().of.len(), 2);
     let itself = rules::parse("a", &|_| Ok("include \"a\"".into())).unwrap_err();
     assert!(itself[0].what.contains("does one include itself?"), "{itself:?}");
+    // Read as often as it is asked for, it would be 3^16 files.
+    let reads = std::cell::Cell::new(0);
+    let thrice = rules::parse("a", &|_| {
+        reads.set(reads.get() + 1);
+        Ok("include \"a\"\ninclude \"b\"\ninclude \"c\"\n".into())
+    });
+    assert!(thrice.is_err() && reads.get() == 1024, "{}", reads.get());
 }
