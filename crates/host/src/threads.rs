@@ -29,6 +29,16 @@ pub fn threads(sys: &Sys) -> impl Iterator<Item = Thread> {
     stats(sys).filter_map(|found| found.thread(sys))
 }
 
+/// Whether this process is of a real-time class (`chrt`), and what it starts with it.
+pub fn is_real_time(sys: &Sys) -> bool {
+    Stat::from_file(sys.path("/proc/self/stat")).is_ok_and(|stat| of_real_time(&stat))
+}
+
+/// `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE` of linux/sched.h.
+fn of_real_time(stat: &Stat) -> bool {
+    matches!(stat.policy, Some(1 | 2 | 6))
+}
+
 /// Those of them that run now.
 pub fn running(sys: &Sys) -> impl Iterator<Item = Thread> {
     let running = stats(sys).filter(|found| found.stat.state == 'R');
@@ -64,14 +74,14 @@ impl Found {
     fn thread(self, sys: &Sys) -> Option<Thread> {
         let status = Status::from_file(sys.path(format!("{}/status", self.directory))).ok()?;
         let flags = StatFlags::from_bits_truncate(self.stat.flags);
+        let is_real_time = of_real_time(&self.stat);
         Some(Thread {
             id: self.stat.pid as u32,
             process: self.process,
             name: self.stat.comm,
             allowed: CoreSet::of_ranges(&status.cpus_allowed_list?),
             is_kernel: flags.contains(StatFlags::PF_KTHREAD),
-            // `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE` of linux/sched.h.
-            is_real_time: matches!(self.stat.policy, Some(1 | 2 | 6)),
+            is_real_time,
         })
     }
 }

@@ -8,11 +8,13 @@ use anyhow::Result;
 use host::Sys;
 use host::cores::{self, Choice, Core, CoreSet, Polled, polled};
 use host::partition::{self, CgroupHome, PartitionStay};
+use host::threads::is_real_time;
 use measure::Note;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use report::published::Place;
 
+use crate::about::ensure_about;
 use crate::plan::MachinePlan;
 
 /// Another run that starts at the same moment is waited for so long.
@@ -67,6 +69,13 @@ pub fn worker_cores(plan: &MachinePlan, wanted: usize, node: Option<u32>) -> Res
     } else {
         plan.cores.iter().collect()
     };
+    // Threads of these classes that never wait leave their cores to nobody: not even Ctrl-C would be heard.
+    let taken: CoreSet = list.iter().copied().collect();
+    ensure_about!(
+        "--cores",
+        !is_real_time(&sys) || !cores::allowed(&sys).without(&taken).is_empty(),
+        "in a real-time class (chrt) the workers would leave no core to the control of this run, which then hears no Ctrl-C: leave one out with --cores, or start it without chrt"
+    );
     let shared = polled.iter().filter(|polled| list.contains(&polled.core));
     let notes = shared.map(polled_too).chain(own).collect();
     Ok((list.into_iter().map(|core| core.0 as usize).collect(), notes))

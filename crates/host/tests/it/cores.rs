@@ -2,7 +2,7 @@
 
 use crate::fixture::Fixture;
 use host::cores::{Core, CoreSet, allowed, check, pick, polled};
-use host::threads::{Thread, threads};
+use host::threads::{Thread, is_real_time, threads};
 use proptest::prelude::*;
 
 fn set(text: &str) -> CoreSet {
@@ -83,6 +83,22 @@ fn a_poller_is_a_thread_that_runs_and_may_run_nowhere_else() {
     // Whoever shares the only core that we may run on is not set apart from anybody.
     machine.process("000001ffffffffff", "5");
     assert!(polled(&machine.sys).is_empty());
+}
+
+#[test]
+fn a_real_time_class_is_seen() {
+    let machine = Fixture::new();
+    assert!(!is_real_time(&machine.sys));
+    let stat = |policy: u32| {
+        let fields = format!("R 1 1 1 0 -1 0{} {policy} 0 0 0 0 0 0 0 0 0 0 0", " 0".repeat(31));
+        machine.write("/proc/self/stat", &format!("70 (a) b) {fields}\n"));
+        is_real_time(&machine.sys)
+    };
+    // As `sched.h` numbers them: other, fifo, rr, batch, idle, deadline.
+    assert_eq!(
+        [0, 1, 2, 3, 5, 6].map(stat),
+        [false, true, true, false, false, true]
+    );
 }
 
 #[test]

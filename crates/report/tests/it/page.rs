@@ -78,7 +78,10 @@ fn places_without_packets_share_a_line_that_opens() {
     let row = |name: &str| format!(r#"<th scope="row">{name}</th>"#);
     for name in ["unsent", "corrupt", "rx_error", "unexplained", "duplicate"] {
         assert!(names.contains(&name), "{name}: {names:?}");
-        assert!(!shown.contains(&row(name)) && folded.contains(&row(name)), "{name}");
+        assert!(
+            !shown.contains(&row(name)) && folded.contains(&row(name)),
+            "{name}"
+        );
     }
     for name in ["intended", "rx_missed", "late", "foreign"] {
         assert!(!names.contains(&name) && shown.contains(&row(name)), "{name}");
