@@ -106,6 +106,11 @@ impl Reading {
         let core = core.filter(|core| current_core() == Some(*core));
         Self { bracket, core }
     }
+
+    /// How long ago that was.
+    pub fn age(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.bracket.ns))
+    }
 }
 
 fn current_core() -> Option<usize> {
@@ -120,8 +125,7 @@ pub fn calibrate_since(begun: &Reading, core: usize, duration: Duration) -> Cali
     if !tsc_is_invariant() || !begun.core.is_some_and(is_same) {
         return calibrate(duration);
     }
-    let passed = Duration::from_nanos(monotonic_ns().saturating_sub(begun.bracket.ns));
-    thread::sleep(duration.saturating_sub(passed));
+    thread::sleep(duration.saturating_sub(begun.age()));
     between(begun.bracket, bracket())
 }
 

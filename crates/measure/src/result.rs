@@ -195,7 +195,7 @@ pub struct WorkerSummary {
     /// 99.9th percentile of the time between two rounds, in ns.
     pub poll_gap_ns_p999: u64,
     /// From the start of the process to the first packet that this worker moved, in ms. Up to a tick of the kernel's clock
-    /// (10 ms) too long: it tells no finer when a process was started.
+    /// (10 ms) too long: it tells no finer when a process was started. Left out where the process was another program before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_packet_ms: Option<f64>,
 }
