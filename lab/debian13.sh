@@ -57,8 +57,10 @@ cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 exec unshare --mount --propagation private sh -eu -c '
     root=$1
     shift
+    # A mount point, so that what is run there can have mounts of its own.
+    mount --bind "$root" "$root"
     for from in /dev /proc /sys; do mount --rbind "$from" "$root$from"; done
-    mount -t tmpfs tmpfs "$root/run"
+    mount -t tmpfs -o mode=755 tmpfs "$root/run"
     mount -t tmpfs tmpfs "$root/tmp"
     exec env -i HOME=/root TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         chroot "$root" sh -c '\''cd /dropless && exec "$@"'\'' sh "$@"

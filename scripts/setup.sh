@@ -5,13 +5,15 @@
 run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
 build_packages="build-essential pkg-config libdpdk-dev libpcap-dev libclang-dev clang libbpf-dev libelf-dev zlib1g-dev ca-certificates"
 # dpdk-dev has dpdk-testpmd; prometheus has promtool; xz-utils unpacks the kernel modules of the virtual machine; pip
-# installs the oracle; libdaq-dev drives the DAQ module; man-db renders our pages; mmdebstrap makes a root with Suricata 7; argus, p0f and softflowd are fed;
+# installs the oracle; man-db renders our pages; mmdebstrap makes a root with Suricata 7; argus, p0f and softflowd are fed;
 # fish and zsh complete our command lines.
-test_packages="argus-client argus-server dpdk-dev ethtool fish iproute2 iptables iputils-ping libdaq-dev man-db mmdebstrap nftables p0f prometheus python3-pip socat softflowd systemd tcpdump tshark xz-utils zsh"
+test_packages="argus-client argus-server dpdk-dev ethtool fish iproute2 iptables iputils-ping man-db mmdebstrap nftables p0f procps prometheus python3-pip socat softflowd systemd tcpdump tshark xz-utils zsh"
 # What `./dev bench capture` and `./dev bench filter` compare with.
 bench_packages="fio netsniff-ng xdp-tools"
 # These open report.html in a real browser. Not every distribution has them as packages.
 browser_packages="chromium chromium-driver python3-selenium"
+# Drives the DAQ module; Debian 13 has none.
+daq_packages="libdaq-dev"
 lint_packages="shellcheck"
 
 # Prints those of the packages that are not installed.
@@ -64,6 +66,7 @@ setup_test() {
     fi
     # shellcheck disable=SC2086
     install_packages $browser_packages || say "no browser: the tests that open report.html will be skipped"
+    install_packages $daq_packages || say "no libdaq: the tests of the DAQ module will be skipped"
 }
 
 # The reference implementation of MLRsearch, with which `dropless search` is compared. It goes beside what is built:

@@ -73,7 +73,7 @@ fn load(own: &[IpAddr], of: Option<ProbesOf>) -> Result<Object, Error> {
 /// Tells the program the addresses.
 fn lay(object: &mut OpenObject, own: &[IpAddr], of: Option<ProbesOf>) -> Option<()> {
     let mut maps = object.maps_mut();
-    let mut map = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
+    let mut map = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata.own"))?;
     let (room, bytes) = (map.initial_value_mut()?, told_own(own, of));
     (room.len() == bytes.len()).then(|| room.copy_from_slice(&bytes))
 }

@@ -326,8 +326,8 @@ fn configure(
     let reasons = Malformed::ALL.len() as u32;
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if name.ends_with(".rodata") {
-            let at = map.initial_value_mut().ok_or(Error::Missing(".rodata"))?;
+        if name == ".rodata.layout" {
+            let at = map.initial_value_mut().ok_or(Error::Missing("layout"))?;
             if at.len() != image.layout.len() {
                 return Err(Error::Missing("layout of this version"));
             }

@@ -87,7 +87,8 @@ struct layout {
     struct address_table source, destination;
 };
 
-const volatile struct layout layout;
+// In a section of its own: what the compiler puts into .rodata by itself, such as tables of a switch, is another matter.
+const volatile struct layout layout SEC(".rodata.layout");
 
 struct node {
     __u64 children;

@@ -26,7 +26,7 @@ struct own {
     __u32 count;
     struct address of[OWN_MAX];
 };
-const volatile struct own own = {};
+const volatile struct own own SEC(".rodata.own") = {};
 
 // What a probe begins with (crates/wire/src/probe.rs): `MAGIC`, run, lag, lane.
 #define PROBE_HEAD 6
