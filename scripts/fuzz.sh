@@ -22,7 +22,9 @@ seeds() {
     case $1 in
     dissect/file) echo crates/capture/tests/corpus/* ;;
     report/result) echo crates/report/tests/golden/*/summary.json ;;
+    report/live) echo crates/report/fuzz/seeds/* ;;
     rules/text) echo crates/rules/fuzz/seeds/* ;;
+    wire/*) echo crates/wire/fuzz/seeds/* ;;
     dropless/*) echo "crates/dropless/fuzz/seeds/${1#*/}"/* ;;
     esac
 }

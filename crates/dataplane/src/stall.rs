@@ -1,6 +1,8 @@
 //! The stalls of a worker: from one poll to the next, where that took longer than it should.
 
-use measure::Ticks;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use measure::{Counter, Ticks};
 
 /// A time in which a worker did not poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,77 +19,115 @@ pub struct StallRecord {
     pub core: u32,
 }
 
-/// Stalls, in a room that was made, and touched, before the worker began.
+/// Stalls, in a room that was made, and touched, before the worker began. One writer; others read while it goes on.
+#[derive(Debug, Default)]
+pub struct Stalls {
+    places: Box<[Place]>,
+    kept: AtomicUsize,
+    dropped: Counter,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    from: Counter,
+    to: Counter,
+    moved: Counter,
+    next: Counter,
+    core: Counter,
+}
+
+impl Stalls {
+    /// Room for `most`.
+    pub fn with_room(most: usize) -> Self {
+        let places: Box<[Place]> = (0..most).map(|_| Place::default()).collect();
+        // What is all zeroes the allocator may leave to the kernel, which gives no memory before it is written to.
+        for place in &places {
+            place.from.set(1);
+        }
+        Self {
+            places,
+            ..Self::default()
+        }
+    }
+
+    /// Those that are kept, in order, without the first ones. Of the last one `next` may not be known yet.
+    pub fn after(&self, first: usize) -> impl ExactSizeIterator<Item = StallRecord> + '_ {
+        let kept = &self.places[..self.kept.load(Ordering::Acquire)];
+        let places = kept.get(first..).unwrap_or_default();
+        places.iter().map(|place| StallRecord {
+            from: Ticks(place.from.get()),
+            to: Ticks(place.to.get()),
+            moved: place.moved.get() as u32,
+            next: place.next.get() as u32,
+            core: place.core.get() as u32,
+        })
+    }
+
+    /// Stalls that found no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.get()
+    }
+}
+
+/// The worker's side of its stalls.
 #[derive(Debug)]
-pub struct StallLog {
+pub struct StallLog<'s> {
+    stalls: &'s Stalls,
     /// Shorter ones are none, ticks.
     threshold: u64,
-    seen: Vec<StallRecord>,
-    /// Stalls that found no room.
-    pub dropped: u64,
     /// Tells the core that it runs on; asked after stalls only.
     this_core: fn() -> u32,
 }
 
-impl StallLog {
-    /// Room for `most` stalls longer than `threshold` ticks.
-    pub fn with_room(most: usize, threshold: u64, this_core: fn() -> u32) -> Self {
-        // What is all zeroes the allocator may leave to the kernel, which gives no memory before it is written to.
-        let written = StallRecord {
-            from: Ticks(1),
-            to: Ticks(1),
-            moved: 0,
-            next: 0,
-            core: 0,
-        };
-        let mut seen = vec![written; most];
-        seen.clear();
+impl<'s> StallLog<'s> {
+    /// Keeps stalls longer than `threshold` ticks. The caller makes one of `stalls` only.
+    pub fn new(stalls: &'s Stalls, threshold: u64, this_core: fn() -> u32) -> Self {
         Self {
+            stalls,
             threshold,
-            seen,
-            dropped: 0,
             this_core,
         }
     }
 
-    /// The stalls, in order.
-    pub fn all(&self) -> &[StallRecord] {
-        &self.seen
-    }
-
     /// Two polls that follow each other, and how much was moved between them; whether that was a stall.
     #[inline]
-    pub fn record(&mut self, from: Ticks, to: Ticks, moved: usize) -> bool {
+    pub fn record(&self, from: Ticks, to: Ticks, moved: usize) -> bool {
         let stalled = to.since(from) > self.threshold;
         if stalled {
-            self.keep(StallRecord {
-                from,
-                to,
-                moved: moved as u32,
-                next: 0,
-                core: (self.this_core)(),
-            });
+            self.keep(from, to, moved);
         }
         stalled
     }
 
     /// What was moved right after the stall that was recorded last.
     #[cold]
-    pub fn followed_by(&mut self, moved: usize) {
+    pub fn followed_by(&self, moved: usize) {
+        let Stalls {
+            places,
+            kept,
+            dropped,
+        } = self.stalls;
+        let last = kept.load(Ordering::Relaxed).checked_sub(1);
         // One that found no room must not be mistaken for the one before.
-        let kept = self.seen.last_mut().filter(|_| self.dropped == 0);
-        if let Some(stall) = kept {
-            stall.next = moved as u32;
+        let last = last.filter(|_| dropped.get() == 0);
+        if let Some(place) = last.and_then(|last| places.get(last)) {
+            place.next.set(moved as u64);
         }
     }
 
     #[cold]
-    fn keep(&mut self, stall: StallRecord) {
-        if self.seen.len() < self.seen.capacity() {
-            self.seen.push(stall);
-        } else {
-            self.dropped += 1;
-        }
+    fn keep(&self, from: Ticks, to: Ticks, moved: usize) {
+        let kept = self.stalls.kept.load(Ordering::Relaxed);
+        let Some(place) = self.stalls.places.get(kept) else {
+            self.stalls.dropped.add(1);
+            return;
+        };
+        place.from.set(from.0);
+        place.to.set(to.0);
+        place.moved.set(moved as u64);
+        place.core.set((self.this_core)().into());
+        // Who sees it counted sees all of it.
+        self.stalls.kept.store(kept + 1, Ordering::Release);
     }
 }
 
@@ -97,29 +137,31 @@ mod tests {
 
     #[test]
     fn long_ones_are_kept_while_there_is_room() {
-        let mut stalls = StallLog::with_room(2, 100, || 3);
+        let stalls = Stalls::with_room(2);
+        let log = StallLog::new(&stalls, 100, || 3);
         for (from, to, moved) in [(0, 100, 1), (100, 201, 2), (201, 400, 0), (400, 900, 5)] {
-            if stalls.record(Ticks(from), Ticks(to), moved) {
-                stalls.followed_by(moved + 7);
+            if log.record(Ticks(from), Ticks(to), moved) {
+                log.followed_by(moved + 7);
             }
         }
         let kept: Vec<_> = stalls
-            .all()
-            .iter()
+            .after(0)
             .map(|stall| (stall.from.0, stall.to.0, stall.moved, stall.next))
             .collect();
-        assert!(stalls.all().iter().all(|stall| stall.core == 3));
+        assert!(stalls.after(0).all(|stall| stall.core == 3));
         assert_eq!(
-            (kept, stalls.dropped),
+            (kept, stalls.dropped()),
             (vec![(100, 201, 2, 9), (201, 400, 0, 7)], 1)
         );
+        assert_eq!([1, 2, 3].map(|first| stalls.after(first).len()), [1, 0, 0]);
     }
 
     #[test]
     fn a_clock_that_steps_back_is_no_stall() {
-        let mut stalls = StallLog::with_room(2, 100, || 0);
-        assert!(!stalls.record(Ticks(1000), Ticks(999), 0));
-        assert!(!stalls.record(Ticks(1000), Ticks(0), 3));
-        assert!(stalls.all().is_empty());
+        let stalls = Stalls::with_room(2);
+        let log = StallLog::new(&stalls, 100, || 0);
+        assert!(!log.record(Ticks(1000), Ticks(999), 0));
+        assert!(!log.record(Ticks(1000), Ticks(0), 3));
+        assert_eq!(stalls.after(0).len(), 0);
     }
 }

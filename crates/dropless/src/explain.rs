@@ -1,10 +1,13 @@
 //! Why packets were missed: the stalls of our own workers, what the kernel did meanwhile, and the counters of the ports,
 //! put on one clock for `measure::stalls`.
 
+use std::sync::Arc;
+
 use dataplane::stall::StallRecord;
+use dataplane::worker::WorkerCounters;
 use doctor::noise::attribute::Span;
 use doctor::noise::record::{Record, Recorder};
-use doctor::noise::summary::moved_note;
+use doctor::noise::summary::{events_lost_note, moved_note};
 use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
@@ -16,13 +19,19 @@ use crate::run::clock::now;
 use crate::run::open::OpenPort;
 use crate::run::workers::Stalled;
 
+/// Misses that can be told apart, 24 MiB: more are missed all the time, and the others stay unexplained.
+const MISSED_MAX: usize = 1 << 20;
+
 /// Watches what a run will want to explain.
 pub struct Explainer {
     recorder: Option<Recorder>,
     untraced: Option<String>,
+    polled: Vec<Polled>,
     /// Of each port what it has missed so far, and when that was read.
     last: Vec<(Ticks, u64)>,
     missed: Vec<MissedPackets>,
+    /// All of them.
+    missed_count: u64,
     threshold_ns: u64,
     looks: u64,
     began: Ticks,
@@ -45,8 +54,13 @@ impl Received<'_> {
 }
 
 impl Explainer {
-    /// Begins, if that was asked for; before the workers poll, as it interrupts every core.
-    pub fn start(plan: &MachinePlan, cores: &[usize], ports: &[OpenPort<'_>]) -> Option<Self> {
+    /// Begins, if that was asked for; before the workers poll, as it interrupts every core. The workers are known by their
+    /// cores and by what they publish.
+    pub fn start(
+        plan: &MachinePlan,
+        (cores, published): (&[usize], &[Arc<WorkerCounters>]),
+        ports: &[OpenPort<'_>],
+    ) -> Option<Self> {
         if !plan.explain {
             return None;
         }
@@ -60,8 +74,10 @@ impl Explainer {
         Some(Self {
             recorder,
             untraced,
+            polled: cores.iter().zip(published).map(Polled::new).collect(),
             last: ports.iter().map(|open| (now(), open.rx_missed())).collect(),
             missed: Vec::new(),
+            missed_count: 0,
             threshold_ns: plan.pause_ns,
             looks: 0,
             began: now(),
@@ -76,17 +92,24 @@ impl Explainer {
             let before = now();
             let total = open.rx_missed();
             if total > last.1 {
-                self.missed.push(MissedPackets {
-                    port,
-                    from: last.0,
-                    to: now(),
-                    count: total - last.1,
-                });
+                let count = total - last.1;
+                self.missed_count += count;
+                if self.missed.len() < MISSED_MAX {
+                    self.missed.push(MissedPackets {
+                        port,
+                        from: last.0,
+                        to: now(),
+                        count,
+                    });
+                }
             }
             *last = (before, total);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.collect();
+            for polled in &mut self.polled {
+                polled.look(recorder);
+            }
         }
         self.looks += 1;
     }
@@ -95,13 +118,62 @@ impl Explainer {
         let took = clock.ns_from_ticks(now().since(self.began));
         let record = self.recorder.map(|recorder| recorder.finish(&Sys::live()));
         let explanation = Explanation {
-            missed: self.missed.iter().map(|missed| missed.count).sum(),
+            missed: self.missed_count,
+            events_lost: record.as_ref().map_or(0, |record| record.missed),
             threshold_ns: self.threshold_ns,
             granularity_ns: took / self.looks.max(1),
             untraced: self.untraced,
             ..Explanation::default()
         };
         (record.unwrap_or_default(), explanation, self.missed)
+    }
+}
+
+/// A worker, as far as its stalls are known.
+struct Polled {
+    core: Core,
+    counters: Arc<WorkerCounters>,
+    polls: u64,
+    looked: Ticks,
+    /// All stalls that began before are known at the next look.
+    until: Ticks,
+    /// How many stalls the recorder was told of.
+    told: usize,
+}
+
+impl Polled {
+    fn new((core, counters): (&usize, &Arc<WorkerCounters>)) -> Self {
+        Self {
+            core: Core(*core as u32),
+            counters: Arc::clone(counters),
+            polls: 0,
+            looked: Ticks(0),
+            until: Ticks(0),
+            told: 0,
+        }
+    }
+
+    /// Lets the recorder forget what will never name a stall of it.
+    fn look(&mut self, recorder: &mut Recorder) {
+        let (now, polls) = (now(), self.counters.polls.get());
+        let stalls = self.counters.stalls.after(self.told);
+        let told = self.told + stalls.len();
+        recorder.settle(self.core, self.until.0, stalls.map(|stall| span(&stall)));
+        self.told = told;
+        // It has polled since the look before: what began before that has ended. That the stall itself is seen, too, is sure
+        // a look later only, since nothing orders the two for other processors.
+        if polls != self.polls || self.counters.has_ended() {
+            self.until = self.looked;
+        }
+        (self.polls, self.looked) = (polls, now);
+    }
+}
+
+fn span(stall: &StallRecord) -> Span {
+    Span {
+        from: stall.from.0,
+        to: stall.to.0,
+        core: stall.core,
     }
 }
 
@@ -114,15 +186,17 @@ pub fn moved(stalled: &[Stalled]) -> impl Iterator<Item = Note> {
 }
 
 /// What the user should know of an explanation.
-pub fn note(explanation: Option<&Explanation>) -> Option<Note> {
-    let dropped = explanation
-        .map(|explanation| explanation.dropped)
-        .filter(|dropped| *dropped > 0)?;
-    let text = format!(
-        "the last {} were not recorded for lack of room, and what they cost is not explained: give a longer --pause",
-        report::number::counted(dropped, "stall")
-    );
-    Some(Note::new("stalls_dropped", text))
+pub fn notes(explanation: &Explanation) -> impl Iterator<Item = Note> + use<> {
+    let dropped = Some(explanation.dropped).filter(|dropped| *dropped > 0).map(|dropped| {
+        let text = format!(
+            "the last {} were not recorded for lack of room, and what they cost is not explained: give a longer --pause",
+            report::number::counted(dropped, "stall")
+        );
+        Note::new("stalls_dropped", text)
+    });
+    dropped
+        .into_iter()
+        .chain(events_lost_note(explanation.events_lost))
 }
 
 /// Names the stalls and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.
@@ -147,15 +221,10 @@ pub fn explain(
     let of_core = |core: usize| receivers.iter().filter(move |receiver| receiver.core == core);
     let mut polled = Vec::new();
     if let Some(explanation) = &mut explanation {
-        explanation.dropped = stalled.iter().map(|worker| worker.log.dropped).sum();
+        explanation.dropped = stalled.iter().map(|worker| worker.dropped).sum();
     }
     for worker in stalled {
-        let (core, stalls) = (worker.core, worker.log.all());
-        let span = |stall: &StallRecord| Span {
-            from: stall.from.0,
-            to: stall.to.0,
-            core: stall.core,
-        };
+        let (core, stalls) = (worker.core, &worker.stalls);
         let spans: Vec<Span> = stalls.iter().map(span).collect();
         let mut named = record.name(Core(core as u32), worker.thread, &spans);
         for (stall, named) in stalls.iter().zip(&mut named) {

@@ -274,6 +274,8 @@ pub struct Explanation {
     pub dropped: u64,
     /// Why pauses have no causes, if they have none.
     pub untraced: Option<String>,
+    /// Events of the kernel that were lost at least: pauses near them have no cause.
+    pub events_lost: u64,
 }
 
 /// All pauses of one core with one cause.

@@ -48,7 +48,7 @@ fn poll(tasks: Vec<Box<dyn Task>>, control: &Control, counters: &WorkerCounters)
         tasks,
         control,
         counters,
-        &mut StallLog::with_room(1, u64::MAX, || 0),
+        &StallLog::new(&counters.stalls, u64::MAX, || 0),
         now,
     );
 }

@@ -64,6 +64,8 @@ pub enum Cause {
     Outside,
     /// Of that what the kernel counts as stolen.
     Stolen,
+    /// Events of the kernel were lost then.
+    Unrecorded,
 }
 
 impl Cause {
@@ -151,6 +153,7 @@ impl fmt::Display for Cause {
             Self::OwnWork => f.write_str("its own work"),
             Self::Outside => f.write_str("outside the kernel (inferred)"),
             Self::Stolen => f.write_str("hypervisor (steal)"),
+            Self::Unrecorded => f.write_str("not known: events of the kernel were lost"),
         }
     }
 }

@@ -5,23 +5,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::attribute::{AttributedStall, Span, Stamped};
-use super::cause::Sender;
+use super::cause::{Cause, Sender};
 use super::complete::{self, Bracket};
 use super::counted::Counted;
 use super::event::{CALL_NAMES, Event};
+use super::kept::{Kept, Lost};
 use super::page;
 use super::profilers::Profilers;
 use super::symbols::Symbols;
 use super::trace::{Subject, Trace, TraceError, own_threads};
-use super::walk::{Around, Scale, Sent, Walk};
+use super::walk::{Around, ON_THE_WAY, Scale, Sent, Walk};
 use host::Sys;
 use host::cores::{Core, CoreSet};
 use measure::InterruptLine;
 
 /// Buffer of the tracer for one core, KiB: some 300,000 events.
 const BUFFER_KIB: u32 = 16 << 10;
-/// Events kept of one core: minutes under heavy load, and a bound on memory.
-const EVENTS_MAX: usize = 4 << 20;
+/// What other cores sent, kept: a bound on memory.
+const SENT_MAX: usize = 4 << 20;
+/// Tasks whose names are known: another task may have the number of one that ended, and a day has many.
+const NAMES_MAX: usize = 4096;
 
 /// Of the kernel's number for a device the lower ones are its minor number (kernel: `include/linux/kdev_t.h`).
 const MINOR_BITS: u32 = 20;
@@ -33,6 +36,10 @@ pub struct Recorder {
     /// What the other cores send; none on a machine that has no others.
     sending: Option<Trace>,
     senders: Senders,
+    /// What other cores sent and may be forgotten.
+    sent: Vec<Sent>,
+    kept: BTreeMap<Core, Kept>,
+    known: BTreeMap<Core, Known>,
     cores: CoreSet,
     clock: fn() -> u64,
     sys: Sys,
@@ -40,11 +47,22 @@ pub struct Recorder {
     record: Record,
 }
 
+/// What is known of the stalls of a core.
+#[derive(Debug, Default)]
+struct Known {
+    /// All that began before.
+    until: u64,
+    /// The latest of them, in order.
+    stalls: Vec<Span>,
+}
+
 /// What was recorded.
 #[derive(Debug, Default)]
 pub struct Record {
     /// The events of each core, in order.
     pub events: BTreeMap<Core, Vec<Stamped>>,
+    /// When events of each core were lost, in order.
+    pub lost: BTreeMap<Core, Vec<Lost>>,
     /// What other cores sent, in order.
     pub sent: Vec<Sent>,
     /// Records that found no room in the tracer, or here.
@@ -72,18 +90,19 @@ impl Recorder {
             .then(|| Trace::start("senders", others, Subject::Sending, BUFFER_KIB))
             .transpose()?;
         let work = Trace::start("work", cores, Subject::Work, BUFFER_KIB)?;
-        let events = cores.iter().map(|core| (core, Vec::new())).collect();
         let symbols = Symbols::read(sys);
         let mut recorder = Self {
             work,
             sending,
             senders: Senders::new(),
+            sent: Vec::new(),
+            kept: cores.iter().map(|core| (core, Kept::default())).collect(),
+            known: cores.iter().map(|core| (core, Known::default())).collect(),
             cores: cores.clone(),
             clock,
             sys: Sys::at(&sys.root),
             began: (Instant::now(), clock()),
             record: Record {
-                events,
                 disks: disks(sys),
                 profilers: Profilers::new(sys, &symbols),
                 symbols,
@@ -106,34 +125,36 @@ impl Recorder {
     pub fn collect(&mut self) {
         self.count(false);
         let Record {
-            events,
-            sent,
+            sent: named,
             missed,
             profilers,
             ..
         } = &mut self.record;
+        let kept = &mut self.kept;
         self.work.read(|core, decoder, bytes| {
-            let list = events.entry(core).or_default();
+            let kept = kept.entry(core).or_default();
+            let (last, mut first) = (kept.last(), None);
             let gone = page::records(bytes, |at, record| {
                 let Some(event) = decoder.decode(record) else {
                     return;
                 };
                 profilers.see(&event);
-                if list.len() < EVENTS_MAX {
-                    list.push(Stamped { at, event });
-                } else {
-                    *missed += 1;
-                }
+                first.get_or_insert(at);
+                *missed += u64::from(!kept.push(Stamped { at, event }));
             });
+            if gone > 0 {
+                kept.lose_since(last, first);
+            }
             *missed += gone;
         });
-        let senders = &mut self.senders;
+        let (senders, sent) = (&mut self.senders, &mut self.sent);
         if let Some(sending) = &mut self.sending {
             sending.read(|core, decoder, bytes| {
                 let gone = page::records(bytes, |at, record| {
                     if let Some(event) = decoder.decode(record) {
                         // Beyond that senders have no names.
-                        sent.extend(senders.step(at, core, &event).filter(|_| sent.len() < EVENTS_MAX));
+                        let has_room = named.len() + sent.len() < SENT_MAX;
+                        sent.extend(senders.step(at, core, &event).filter(|_| has_room));
                     }
                 });
                 *missed += gone;
@@ -141,9 +162,48 @@ impl Recorder {
         }
     }
 
+    /// Says that all stalls of `core` that began before `until` are known: `stalls` and those that were told before. Where
+    /// this is told of every core, now and then, nothing is kept that names no stall, however long the recording: it is no
+    /// proof any more that nothing is missing ([`Record::completeness`]).
+    pub fn settle(&mut self, core: Core, until: u64, stalls: impl IntoIterator<Item = Span>) {
+        let (Some(known), Some(kept)) = (self.known.get_mut(&core), self.kept.get_mut(&core)) else {
+            return;
+        };
+        known.stalls.extend(stalls);
+        known.until = until;
+        kept.forget(until, &known.stalls);
+        // What was sent some time before a stall names what arrived in it.
+        let until = self.known.values().map(|known| known.until).min().unwrap_or(0);
+        let due = until.saturating_sub(ON_THE_WAY);
+        let known = &self.known;
+        let names = |sent: &Sent| {
+            let mut to = known
+                .iter()
+                .filter(|(core, _)| sent.to.is_none_or(|to| to == core.0));
+            to.any(|(_, known)| {
+                let next = known.stalls.partition_point(|stall| stall.to < sent.at);
+                let stall = known.stalls.get(next);
+                stall.is_some_and(|stall| stall.from.saturating_sub(ON_THE_WAY) <= sent.at)
+            })
+        };
+        self.sent.retain(|sent| {
+            let is_due = sent.at < due;
+            if is_due && names(sent) {
+                self.record.sent.push(sent.clone());
+            }
+            !is_due
+        });
+        for known in self.known.values_mut() {
+            let over = known
+                .stalls
+                .partition_point(|stall| stall.to < due.min(known.until));
+            known.stalls.drain(..over);
+        }
+    }
+
     /// Events so far.
     pub fn events(&self) -> u64 {
-        self.record.events.values().map(|list| list.len() as u64).sum()
+        self.kept.values().map(|kept| kept.len() as u64).sum()
     }
 
     /// Ends the recording.
@@ -158,12 +218,28 @@ impl Recorder {
         let (began, since) = self.began;
         self.record.hz = (self.clock)().wrapping_sub(since) as f64 / began.elapsed().as_secs_f64().max(1e-9);
         let mut record = std::mem::take(&mut self.record);
+        record.sent.append(&mut self.sent);
         record.sent.sort_by_key(|sent| sent.at);
+        for (core, kept) in self.kept {
+            let (events, lost) = kept.end();
+            record.events.insert(core, events);
+            record.lost.insert(core, lost);
+        }
         record
     }
 }
 
 impl Record {
+    /// What was recorded of one core.
+    #[cfg(test)]
+    pub fn of(core: Core, (events, lost): (Vec<Stamped>, Vec<Lost>)) -> Self {
+        Self {
+            events: BTreeMap::from([(core, events)]),
+            lost: BTreeMap::from([(core, lost)]),
+            ..Self::default()
+        }
+    }
+
     /// Names the stalls, in order, that the thread `own` saw on `core`.
     pub fn name(&self, core: Core, own: u32, stalls: &[Span]) -> Vec<AttributedStall> {
         let function = |address| self.profilers.owned(address, self.symbols.name(address));
@@ -180,11 +256,24 @@ impl Record {
             scale: Scale::of(self.hz),
         });
         let mut events = self.events_of(core);
+        let mut lost = self.lost.get(&core).map_or(&[][..], Vec::as_slice);
         let named = stalls.iter().map(|stall| {
             let end = events.partition_point(|event| event.at <= stall.to);
             let (now, later) = events.split_at(end);
             events = later;
-            walk.name(*stall, now)
+            let begun = lost.partition_point(|lost| lost.0 <= stall.to);
+            let is_in = lost[..begun].iter().any(|lost| lost.1 >= stall.from);
+            if begun > 0 {
+                walk.lose();
+            }
+            // One that goes on concerns the next stall, too.
+            lost = &lost[lost[..begun].partition_point(|lost| lost.1 <= stall.to)..];
+            let named = walk.name(*stall, now);
+            if is_in {
+                AttributedStall::whole(*stall, Cause::Unrecorded)
+            } else {
+                named
+            }
         });
         let mut named: Vec<_> = named.collect();
         self.counted.charge(core, &mut named, self.hz);
@@ -230,6 +319,9 @@ impl Senders {
                     let call = self.calls.get(&pid).copied();
                     self.own_names.entry(call).or_insert_with(|| own_name(call))
                 } else {
+                    if self.names.len() >= NAMES_MAX {
+                        self.names.clear();
+                    }
                     self.names
                         .entry(pid)
                         .or_insert_with(|| format!("{}, {pid}", name_of(pid)).into())

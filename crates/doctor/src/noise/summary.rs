@@ -57,15 +57,7 @@ pub struct SeenOn {
 /// Sums up; `run` is the run directory.
 pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
     let mut notes = seen.notes.clone();
-    if seen.missed > 0 {
-        notes.push(Note::new(
-            "trace_incomplete",
-            format!(
-                "the kernel's tracer lost {} events at least: some causes are missing, and others may be wrong there",
-                seen.missed
-            ),
-        ));
-    }
+    notes.extend(events_lost_note(seen.missed));
     let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(asked, seen, on)).collect();
     notes.extend(seen.cores.iter().filter_map(moved));
     for core in &cores {
@@ -99,6 +91,14 @@ fn moved(on: &SeenOn) -> Option<Note> {
     let mut after = on.stalls.all().iter().chain([&on.stalls.span]);
     let elsewhere = after.find(|span| span.core != on.core.0)?;
     Some(moved_note("loop", on.core.0, elsewhere.core))
+}
+
+/// That `lost` events of the kernel, or more, are not there to name stalls by.
+pub fn events_lost_note(lost: u64) -> Option<Note> {
+    let text = format!(
+        "{lost} events of the kernel were lost at least: what had the core then is not known, and stalls there say so"
+    );
+    (lost > 0).then(|| Note::new("trace_incomplete", text))
 }
 
 /// That somebody moved a loop, or a worker, off its core.

@@ -12,7 +12,7 @@ use super::cause::Cause;
 pub struct Tally {
     /// The cause in words.
     pub cause: String,
-    /// Whether it is one that the kernel did not see.
+    /// Whether it is one that the kernel did not see, or did not tell.
     pub outside: bool,
     /// Stalls of which it is the largest part.
     pub stalls: u64,
@@ -48,7 +48,7 @@ pub fn tally(named: &[AttributedStall], ring: Option<Ring>, hz: f64) -> Vec<Tall
         });
         for (cause, ticks) in &one.parts {
             let sum = sums.entry(labels.label(cause)).or_default();
-            sum.outside |= *cause == Cause::Outside;
+            sum.outside |= matches!(cause, Cause::Outside | Cause::Unrecorded);
             sum.total += ticks;
         }
         let sum = sums.entry(labels.label(one.cause())).or_default();

@@ -8,7 +8,7 @@ use super::cause::{Cause, Sender};
 use super::event::Event;
 
 /// An interrupt that is older than this when it arrives was another one, ticks of a few ms.
-const ON_THE_WAY: u64 = 10_000_000;
+pub const ON_THE_WAY: u64 = 10_000_000;
 
 /// What the timer of the tick calls (kernel: `kernel/time/tick-sched.c`; the first name until 6.8).
 const TICKS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
@@ -127,6 +127,11 @@ impl<'a> Walk<'a> {
             works: HashMap::new(),
             elsewhere: false,
         }
+    }
+
+    /// Events were lost since the stall before: what tasks had begun may have ended.
+    pub fn lose(&mut self) {
+        self.works.clear();
     }
 
     /// Names `stall`. `events` are those since the stall before, in order, the first ones possibly before this stall.

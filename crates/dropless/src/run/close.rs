@@ -113,7 +113,7 @@ impl<'r> Closing<'r> {
         self.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
         let failure = ports.iter().find_map(OpenPort::failure);
         drop(ports);
-        self.notes.extend(explain::note(explanation.as_ref()));
+        self.notes.extend(explanation.iter().flat_map(explain::notes));
         self.notes.extend(explain::moved(&self.left.stalled));
         let (clock_summary, clock_problem) = self.clock.finish();
         let first_packet = |counters: &WorkerCounters| {
@@ -162,11 +162,11 @@ impl<'r> Closing<'r> {
             };
             let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
             // The kept stalls tell only where all that matter were kept.
-            let kept = of_core.filter(|stalled| stalled.log.dropped == 0 && ring_holds_ns >= threshold_ns);
+            let kept = of_core.filter(|stalled| stalled.dropped == 0 && ring_holds_ns >= threshold_ns);
             let longest = kept.map_or_else(
                 || self.published[place].gap_ticks.snapshot().max(),
                 |stalled| {
-                    let costly = stalled.log.all().iter().filter(|stall| stall.next > 0);
+                    let costly = stalled.stalls.iter().filter(|stall| stall.next > 0);
                     costly.map(|stall| stall.to.since(stall.from)).max()
                 },
             );

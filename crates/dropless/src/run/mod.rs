@@ -344,14 +344,15 @@ impl<'r, 'e> Run<'r, 'e> {
         }
         let _home = placement::home();
         let clock = RunClock::calibrate(&cores, &self.begun);
-        let explainer = Explainer::start(machine, &cores, &ports);
+        let counters = |_: &usize| Arc::new(WorkerCounters::with_stalls(workers::STALLS_MAX));
+        let published: Vec<Arc<WorkerCounters>> = cores.iter().map(counters).collect();
+        let explainer = Explainer::start(machine, (&cores, &published), &ports);
         // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
         let kept = Kept::with(&self.preflight.ports, machine.explain);
         notes.extend(kept.drop_the_rest());
         let threshold_ns = machine.pause_ns;
         let lead = clock.clock.ticks_from_ns(job.lead_ns());
         let start = Ticks(dpdk::tsc() + lead);
-        let published: Vec<Arc<WorkerCounters>> = cores.iter().map(|_| Arc::default()).collect();
         let on = (&cores[..], &published[..]);
         let mut stage = Stage::new(self.pools, &mut ports, on, (clock.clock, start), self.dir);
         let (has_schedule, expected) = (lead > 0, job.expected());

@@ -69,16 +69,21 @@ pub fn worker_cores(plan: &MachinePlan, wanted: usize, node: Option<u32>) -> Res
     } else {
         plan.cores.iter().collect()
     };
-    // Threads of these classes that never wait leave their cores to nobody: not even Ctrl-C would be heard.
-    let taken: CoreSet = list.iter().copied().collect();
-    ensure_about!(
-        "--cores",
-        !is_real_time(&sys) || !cores::allowed(&sys).without(&taken).is_empty(),
-        "in a real-time class (chrt) the workers would leave no core to the control of this run, which then hears no Ctrl-C: leave one out with --cores, or start it without chrt"
-    );
+    ensure_one_is_left(&sys, &list.iter().copied().collect())?;
     let shared = polled.iter().filter(|polled| list.contains(&polled.core));
     let notes = shared.map(polled_too).chain(own).collect();
     Ok((list.into_iter().map(|core| core.0 as usize).collect(), notes))
+}
+
+/// Refuses loops on all cores of `taken` where control would hear nothing any more: threads of a real-time class that never
+/// wait leave their cores to nobody.
+pub fn ensure_one_is_left(sys: &Sys, taken: &CoreSet) -> Result<()> {
+    ensure_about!(
+        "--cores",
+        !is_real_time(sys) || !cores::allowed(sys).without(taken).is_empty(),
+        "in a real-time class (chrt) loops on every core would leave none to the control of this run, which then hears no Ctrl-C: leave one out with --cores, or start it without chrt"
+    );
+    Ok(())
 }
 
 fn polled_too(Polled { core, by }: &Polled) -> Note {

@@ -5,7 +5,7 @@ use std::thread::Scope;
 
 use anyhow::{Result, anyhow};
 use dataplane::Task;
-use dataplane::stall::StallLog;
+use dataplane::stall::{StallLog, StallRecord};
 use dataplane::worker::{Control, WorkerCounters};
 use doctor::noise::spin::this_core;
 use dpdk::Eal;
@@ -45,14 +45,16 @@ impl<'a> Worker<'a> {
 pub type Roles = Vec<(usize, Vec<&'static str>)>;
 
 /// Stalls kept of a worker; their memory is touched before it polls.
-const STALLS_MAX: usize = 1 << 16;
+pub const STALLS_MAX: usize = 1 << 16;
 
 /// The stalls of one worker.
 pub struct Stalled {
     pub core: usize,
     pub roles: Vec<&'static str>,
     pub thread: u32,
-    pub log: StallLog,
+    pub stalls: Vec<StallRecord>,
+    /// Stalls that found no room.
+    pub dropped: u64,
     /// The core that it ended on.
     ended_on: usize,
     /// What a packet costs it, ticks.
@@ -62,7 +64,7 @@ pub struct Stalled {
 impl Stalled {
     /// Where it was found when it was not on its core.
     pub fn moved_to(&self) -> Option<usize> {
-        let after = self.log.all().iter().map(|stall| stall.core as usize);
+        let after = self.stalls.iter().map(|stall| stall.core as usize);
         after.chain([self.ended_on]).find(|core| *core != self.core)
     }
 }
@@ -106,13 +108,14 @@ impl<'s> Running<'s> {
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
                 rights.drop_in_worker();
-                let mut log = StallLog::with_room(STALLS_MAX, stall_ticks, this_core);
-                dataplane::worker::run(tasks, control, counters, &mut log, now);
+                let log = StallLog::new(&counters.stalls, stall_ticks, this_core);
+                dataplane::worker::run(tasks, control, counters, &log, now);
                 Stalled {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
-                    log,
+                    stalls: counters.stalls.after(0).collect(),
+                    dropped: counters.stalls.dropped(),
                     ended_on: this_core() as usize,
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                 }

@@ -2,25 +2,41 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Class, Parsed, Verify, classify, corrupt_one_bit, parse, peek};
+use wire::{
+    Class, Classifier, Parsed, ReflectorCounters, Verify, classify, corrupt_one_bit, envelope, flow_hash, parse, peek,
+};
 
-fuzz_target!(|input: (u8, u64, Vec<u8>)| {
-    let (run, selector, mut frame) = input;
+#[path = "../input.rs"]
+mod input;
+
+const HOW: [Verify; 3] = [Verify::None, Verify::Checksum, Verify::Payload];
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(input::Input { run, number, mut frame, .. }) = input::Input::of(bytes) else {
+        return;
+    };
     if let Parsed::Ip(ip) = parse(&frame) {
         assert!(ip.transport <= frame.len());
         let _ = (ip.addresses(&frame), ip.ports(&frame), ip.vlans(&frame).count());
     }
-    let classes =
-        [Verify::None, Verify::Checksum, Verify::Payload].map(|verify| classify(&frame, run, verify));
+    let _ = (flow_hash(&frame), envelope::unwrap(&frame), ReflectorCounters::read(&frame, 0));
+    // Who remembers the headers of the frame before judges the same.
+    let mut all = HOW.map(|how| Classifier::new(run, how));
+    let classes = HOW.map(|how| classify(&frame, run, how));
+    for _ in 0..2 {
+        assert_eq!(all.each_mut().map(|one| one.classify(&frame)), classes);
+    }
     // Who passes the stricter check passes the laxer.
     if let [lax, checked, Class::Probe(probe)] = classes {
         assert_eq!((lax, checked), (Class::Probe(probe), Class::Probe(probe)));
     }
     if let Class::Probe(probe) = classes[1] {
         assert_eq!(peek(&frame), Some(probe));
-        assert!(corrupt_one_bit(&mut frame, selector));
-        assert_eq!(classify(&frame, run, Verify::Checksum), Class::Corrupt);
+        assert!(corrupt_one_bit(&mut frame, number.into()));
+        for strict in &mut all[1..] {
+            assert_eq!(strict.classify(&frame), Class::Corrupt);
+        }
     } else {
-        let _ = (peek(&frame), corrupt_one_bit(&mut frame, selector));
+        let _ = (peek(&frame), corrupt_one_bit(&mut frame, number.into()));
     }
 });

@@ -1,18 +1,46 @@
-//! Any bytes may be reflected: nothing panics, what is dropped stays, and a swap keeps the receiver's judgement.
+//! Any bytes may be reflected: nothing panics, what is dropped stays, a swap keeps the receiver's judgement, and a question for
+//! the counters has an answer or stays as it is.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Verify, classify, reflect};
+use wire::{DropReason, Reflector, ReflectorCounters, Verify, classify, reflect};
 
-fuzz_target!(|input: (bool, u8, Vec<u8>)| {
-    let (only_ours, run, mut frame) = input;
+#[path = "../input.rs"]
+mod input;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(input::Input { choice: only_ours, run, mut frame, .. }) = input::Input::of(bytes) else {
+        return;
+    };
     let before = frame.clone();
-    match reflect(&mut frame, only_ours) {
+    let outcome = reflect(&mut frame, only_ours);
+    match outcome {
         Ok(()) => {
             for verify in [Verify::None, Verify::Checksum, Verify::Payload] {
                 assert_eq!(classify(&frame, run, verify), classify(&before, run, verify));
             }
         }
         Err(_) => assert_eq!(frame, before),
+    }
+    // Who remembers the headers of the frame before does the same.
+    let mut remembers = Reflector::new(only_ours);
+    for _ in 0..2 {
+        let mut again = before.clone();
+        match remembers.turn(&mut again) {
+            // A question for the counters is the reflector's own.
+            Err(DropReason::NotOurs) if outcome.is_ok() => assert_eq!(again, before),
+            turned => assert_eq!((turned, &again), (outcome, &frame)),
+        }
+    }
+    let mut asked = before.clone();
+    let counters = ReflectorCounters {
+        account: 1,
+        ..ReflectorCounters::default()
+    };
+    if counters.answer(&mut asked) {
+        assert_eq!(asked.len(), before.len());
+        assert!(!counters.answer(&mut asked), "an answer is no question");
+    } else {
+        assert_eq!(asked, before);
     }
 });

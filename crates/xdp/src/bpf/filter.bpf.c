@@ -145,7 +145,11 @@ static __always_inline void find_rows(__u32 failed, const struct facts *facts)
 // The place of the lowest bit, of a word that is not 0.
 static __always_inline __u32 lowest(__u64 bits)
 {
-    return ones((bits & -bits) - 1);
+    __u64 below = (bits & -bits) - 1;
+
+    // Else newer compilers see what this is and take it from a table in memory, of whose bytes the verifier knows nothing.
+    asm volatile("" : "+r"(below));
+    return ones(below);
 }
 
 // Asks the next rule that holds. Returns 1 once one has decided.

@@ -16,7 +16,7 @@ use report::rundir::file;
 
 use crate::plan::{self, NoisePlan, optional, packet_rate, parse_cores};
 use crate::run::signals::Interrupt;
-use crate::run::{self, page};
+use crate::run::{self, page, placement};
 use crate::status::StatusBoard;
 use crate::watch;
 pub use args::Args;
@@ -68,6 +68,7 @@ fn plan_of(args: &Args, sys: &Sys) -> Result<NoisePlan> {
             .collect();
     }
     cores::check(sys, &wanted)?;
+    placement::ensure_one_is_left(sys, &wanted)?;
     let threshold = parse_duration(&args.threshold)?;
     ensure!(
         threshold >= Duration::from_nanos(100),

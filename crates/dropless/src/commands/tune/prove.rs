@@ -14,6 +14,7 @@ use report::table::{Cell, Table};
 use serde::Serialize;
 
 use crate::plan::{NoisePlan, trial_duration};
+use crate::run::placement;
 use crate::run::signals::Interrupt;
 use crate::watch::watch;
 
@@ -37,6 +38,7 @@ pub struct Proof {
 impl<'p> Prover<'p> {
     /// A prover that measures for as long as `duration` says.
     pub fn new(sys: &'p Sys, plan: &'p Plan, duration: &str, console: Console) -> Result<Self> {
+        placement::ensure_one_is_left(sys, &plan.cores)?;
         Ok(Self {
             sys,
             plan,

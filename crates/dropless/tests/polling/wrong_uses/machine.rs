@@ -51,11 +51,11 @@ fn tap_port_without_root() {
 
 #[test]
 fn run_directory_that_is_not_ours() {
-    let runs = ["send", "--count", "1", "--runs", "/root/runs"];
+    let runs = ["send", "--count", "1", "--runs", "/usr/runs"];
     refused_as_nobody(
         &runs,
         &[
-            "cannot make a run directory in /root/runs",
+            "cannot make a run directory in /usr/runs",
             "fix: name a directory you may write to",
         ],
     );
