@@ -116,6 +116,7 @@ impl<'s> StallLog<'s> {
     }
 
     #[cold]
+    #[inline(never)]
     fn keep(&self, from: Ticks, to: Ticks, moved: usize) {
         let kept = self.stalls.kept.load(Ordering::Relaxed);
         let Some(place) = self.stalls.places.get(kept) else {

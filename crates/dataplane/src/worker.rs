@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 
 use measure::{Counter, SharedHistogram, Ticks};
 
-use crate::stall::{StallLog, Stalls};
+use crate::stall::StallLog;
 use crate::{Phase, Task};
 
 /// Rounds between two looks at the control word.
@@ -82,8 +82,6 @@ pub struct WorkerCounters {
     pub moved_ticks: Counter,
     /// Ticks from one round to the next, since the run began.
     pub gap_ticks: SharedHistogram,
-    /// The longest of these.
-    pub stalls: Stalls,
     /// The generation that its tasks have; the last of all once it has ended.
     generation: AtomicU64,
 }
@@ -100,21 +98,12 @@ impl Default for WorkerCounters {
             moved: Counter::default(),
             moved_ticks: Counter::default(),
             gap_ticks: SharedHistogram::new(5),
-            stalls: Stalls::default(),
             generation: AtomicU64::new(0),
         }
     }
 }
 
 impl WorkerCounters {
-    /// Those of a worker whose stalls, up to `most`, are kept.
-    pub fn with_stalls(most: usize) -> Self {
-        Self {
-            stalls: Stalls::with_room(most),
-            ..Self::default()
-        }
-    }
-
     /// There is no such worker, since there was nothing for it to do: nobody waits for it.
     pub fn rest(&self) {
         self.generation.store(ENDED, Ordering::Release);

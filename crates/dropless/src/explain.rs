@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dataplane::stall::StallRecord;
+use dataplane::stall::{StallRecord, Stalls};
 use dataplane::worker::WorkerCounters;
 use doctor::noise::attribute::Span;
 use doctor::noise::record::{Record, Recorder};
@@ -55,10 +55,10 @@ impl Received<'_> {
 
 impl Explainer {
     /// Begins, if that was asked for; before the workers poll, as it interrupts every core. The workers are known by their
-    /// cores and by what they publish.
+    /// cores, and by what they publish of themselves and of their stalls.
     pub fn start(
         plan: &MachinePlan,
-        (cores, published): (&[usize], &[Arc<WorkerCounters>]),
+        (cores, published, stalls): (&[usize], &[Arc<WorkerCounters>], &[Arc<Stalls>]),
         ports: &[OpenPort<'_>],
     ) -> Option<Self> {
         if !plan.explain {
@@ -74,7 +74,7 @@ impl Explainer {
         Some(Self {
             recorder,
             untraced,
-            polled: cores.iter().zip(published).map(Polled::new).collect(),
+            polled: cores.iter().zip(published).zip(stalls).map(Polled::new).collect(),
             last: ports.iter().map(|open| (now(), open.rx_missed())).collect(),
             missed: Vec::new(),
             missed_count: 0,
@@ -133,6 +133,7 @@ impl Explainer {
 struct Polled {
     core: Core,
     counters: Arc<WorkerCounters>,
+    stalls: Arc<Stalls>,
     polls: u64,
     looked: Ticks,
     /// All stalls that began before are known at the next look.
@@ -142,10 +143,11 @@ struct Polled {
 }
 
 impl Polled {
-    fn new((core, counters): (&usize, &Arc<WorkerCounters>)) -> Self {
+    fn new(((core, counters), stalls): ((&usize, &Arc<WorkerCounters>), &Arc<Stalls>)) -> Self {
         Self {
             core: Core(*core as u32),
             counters: Arc::clone(counters),
+            stalls: Arc::clone(stalls),
             polls: 0,
             looked: Ticks(0),
             until: Ticks(0),
@@ -156,7 +158,7 @@ impl Polled {
     /// Lets the recorder forget what will never name a stall of it.
     fn look(&mut self, recorder: &mut Recorder) {
         let (now, polls) = (now(), self.counters.polls.get());
-        let stalls = self.counters.stalls.after(self.told);
+        let stalls = self.stalls.after(self.told);
         let told = self.told + stalls.len();
         recorder.settle(self.core, self.until.0, stalls.map(|stall| span(&stall)));
         self.told = told;

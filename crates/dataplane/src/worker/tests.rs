@@ -6,6 +6,7 @@ use std::thread;
 use crossbeam_queue::ArrayQueue;
 
 use super::*;
+use crate::stall::Stalls;
 
 /// Rules that say whether they are still in force.
 struct Rules {
@@ -48,7 +49,7 @@ fn poll(tasks: Vec<Box<dyn Task>>, control: &Control, counters: &WorkerCounters)
         tasks,
         control,
         counters,
-        &StallLog::new(&counters.stalls, u64::MAX, || 0),
+        &StallLog::new(&Stalls::default(), u64::MAX, || 0),
         now,
     );
 }

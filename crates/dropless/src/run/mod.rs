@@ -344,9 +344,9 @@ impl<'r, 'e> Run<'r, 'e> {
         }
         let _home = placement::home();
         let clock = RunClock::calibrate(&cores, &self.begun);
-        let counters = |_: &usize| Arc::new(WorkerCounters::with_stalls(workers::STALLS_MAX));
-        let published: Vec<Arc<WorkerCounters>> = cores.iter().map(counters).collect();
-        let explainer = Explainer::start(machine, (&cores, &published), &ports);
+        let published: Vec<Arc<WorkerCounters>> = cores.iter().map(|_| Arc::default()).collect();
+        let rooms = workers::rooms(cores.len());
+        let explainer = Explainer::start(machine, (&cores, &published, &rooms), &ports);
         // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
         let kept = Kept::with(&self.preflight.ports, machine.explain);
         notes.extend(kept.drop_the_rest());
@@ -372,7 +372,7 @@ impl<'r, 'e> Run<'r, 'e> {
         let mut watch = Watch::new(self, &mut ports, explainer, (stalls, taps), expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
             let allowed = (self.pools.map(Pools::eal), kept);
-            let running = Running::start(scope, allowed, workers, &control, &published, threshold)?;
+            let running = Running::start(scope, allowed, workers, &control, &published, (&rooms, threshold))?;
             watch.run(&control, &running, &mut job, (has_schedule, turn));
             Ok(running.join())
         })

@@ -5,7 +5,7 @@ use std::thread::Scope;
 
 use anyhow::{Result, anyhow};
 use dataplane::Task;
-use dataplane::stall::{StallLog, StallRecord};
+use dataplane::stall::{StallLog, StallRecord, Stalls};
 use dataplane::worker::{Control, WorkerCounters};
 use doctor::noise::spin::this_core;
 use dpdk::Eal;
@@ -45,7 +45,14 @@ impl<'a> Worker<'a> {
 pub type Roles = Vec<(usize, Vec<&'static str>)>;
 
 /// Stalls kept of a worker; their memory is touched before it polls.
-pub const STALLS_MAX: usize = 1 << 16;
+const STALLS_MAX: usize = 1 << 16;
+
+/// Room for the stalls of each of `workers`, which others read while they poll.
+pub fn rooms(workers: usize) -> Vec<Arc<Stalls>> {
+    (0..workers)
+        .map(|_| Arc::new(Stalls::with_room(STALLS_MAX)))
+        .collect()
+}
 
 /// The stalls of one worker.
 pub struct Stalled {
@@ -86,19 +93,19 @@ pub struct Running<'s> {
 
 impl<'s> Running<'s> {
     /// Starts the workers that have tasks, known to `eal` where there is one, without rights but those of `rights`.
-    /// `counters` has a place for each of `workers`; stalls longer than `stall_ticks` are kept.
+    /// `counters` and `rooms` have a place for each of `workers`; stalls longer than `stall_ticks` are kept.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
         (eal, rights): (Option<&'s Eal>, Kept),
         workers: Vec<Worker<'a>>,
         control: &'s Control,
         counters: &'s [Arc<WorkerCounters>],
-        stall_ticks: u64,
+        (rooms, stall_ticks): (&'s [Arc<Stalls>], u64),
     ) -> Result<Self> {
         let (mut handles, mut kept) = (Vec::new(), Vec::new());
         let cores: Vec<usize> = workers.iter().map(|worker| worker.core).collect();
         let stay = placement::visit(&cores)?;
-        for (worker, counters) in workers.into_iter().zip(counters) {
+        for ((worker, counters), stalls) in workers.into_iter().zip(counters).zip(rooms) {
             if worker.tasks.is_empty() {
                 counters.rest();
                 continue;
@@ -108,14 +115,14 @@ impl<'s> Running<'s> {
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
                 rights.drop_in_worker();
-                let log = StallLog::new(&counters.stalls, stall_ticks, this_core);
+                let log = StallLog::new(stalls, stall_ticks, this_core);
                 dataplane::worker::run(tasks, control, counters, &log, now);
                 Stalled {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
-                    stalls: counters.stalls.after(0).collect(),
-                    dropped: counters.stalls.dropped(),
+                    stalls: stalls.after(0).collect(),
+                    dropped: stalls.dropped(),
                     ended_on: this_core() as usize,
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                 }
