@@ -36,7 +36,9 @@ fn mend(frame: &mut [u8]) {
         put(header, 10, 0);
     }
     let addresses = ip.addresses(frame);
-    let Some(transport) = frame.get_mut(ip.transport..ip.end) else { return };
+    let Some(transport) = frame.get_mut(ip.transport..ip.end) else {
+        return;
+    };
     let len = transport.len() as u16;
     let pseudo = match addresses {
         _ if ip.protocol == ICMP => 0,
@@ -60,7 +62,9 @@ fn mend(frame: &mut [u8]) {
 
 /// Puts the checksum of `bytes` and of a pseudo header at `at`.
 fn put(bytes: &mut [u8], at: usize, pseudo: u64) {
-    let Some(field) = bytes.get_mut(at..at + 2) else { return };
+    let Some(field) = bytes.get_mut(at..at + 2) else {
+        return;
+    };
     field.fill(0);
     let sum = checksum::udp_field(pseudo + checksum::sum(bytes));
     bytes[at..at + 2].copy_from_slice(&sum);

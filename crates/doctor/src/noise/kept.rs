@@ -31,7 +31,7 @@ pub struct Kept {
 
 impl Kept {
     /// How many.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.sure.len() + self.open.len()
     }
 
@@ -43,7 +43,7 @@ impl Kept {
     /// One more; whether there is room for it.
     pub fn push(&mut self, event: Stamped) -> bool {
         self.last = event.at;
-        let has_room = self.len() < EVENTS_MAX;
+        let has_room = self.count() < EVENTS_MAX;
         if has_room {
             if let Some(since) = self.lost_since.take() {
                 self.lose(since, event.at);
@@ -96,10 +96,10 @@ impl Kept {
                     stays[index] |= before.is_some() || self.works.contains(&pid);
                 }
                 Event::WorkDone { pid } => match begun.remove(&pid) {
-                    Some(begin) => {
-                        let (from, to) = (self.open[begin].at, event.at);
-                        let both = stays[begin] || is_among((from, to), stalls);
-                        (stays[begin], stays[index]) = (both, both);
+                    Some(first) => {
+                        let (from, to) = (self.open[first].at, event.at);
+                        let both = stays[first] || is_among((from, to), stalls);
+                        (stays[first], stays[index]) = (both, both);
                     }
                     None => stays[index] = true,
                 },

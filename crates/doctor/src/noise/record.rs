@@ -203,7 +203,7 @@ impl Recorder {
 
     /// Events so far.
     pub fn events(&self) -> u64 {
-        self.kept.values().map(|kept| kept.len() as u64).sum()
+        self.kept.values().map(|kept| kept.count() as u64).sum()
     }
 
     /// Ends the recording.

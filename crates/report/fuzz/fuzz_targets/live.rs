@@ -6,7 +6,11 @@ use report::published::{VERSION, decode, encode};
 
 fuzz_target!(|bytes: &[u8]| {
     // Also behind a first line that is right: bytes by chance have none that tells their number.
-    let framed = [format!("dropless-live {VERSION} {}\n", bytes.len()).as_bytes(), bytes].concat();
+    let framed = [
+        format!("dropless-live {VERSION} {}\n", bytes.len()).as_bytes(),
+        bytes,
+    ]
+    .concat();
     for file in [bytes, &framed] {
         if let Ok(state) = decode(file) {
             let again = encode(&state).expect("what was read can be written");

@@ -10,7 +10,12 @@ use wire::{Addresses, answer, neighbour::parse_reply};
 mod input;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(input::Input { number, frame: mut room, .. }) = input::Input::of(bytes) else {
+    let Some(input::Input {
+        number,
+        frame: mut room,
+        ..
+    }) = input::Input::of(bytes)
+    else {
         return;
     };
     let (v4, v6) = (

@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use wire::{
-    Class, Classifier, Parsed, ReflectorCounters, Verify, classify, corrupt_one_bit, envelope, flow_hash, parse, peek,
+    Class, Classifier, Parsed, ReflectorCounters, Verify, classify, corrupt_one_bit, envelope, flow_hash,
+    parse, peek,
 };
 
 #[path = "../input.rs"]
@@ -12,14 +13,24 @@ mod input;
 const HOW: [Verify; 3] = [Verify::None, Verify::Checksum, Verify::Payload];
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(input::Input { run, number, mut frame, .. }) = input::Input::of(bytes) else {
+    let Some(input::Input {
+        run,
+        number,
+        mut frame,
+        ..
+    }) = input::Input::of(bytes)
+    else {
         return;
     };
     if let Parsed::Ip(ip) = parse(&frame) {
         assert!(ip.transport <= frame.len());
         let _ = (ip.addresses(&frame), ip.ports(&frame), ip.vlans(&frame).count());
     }
-    let _ = (flow_hash(&frame), envelope::unwrap(&frame), ReflectorCounters::read(&frame, 0));
+    let _ = (
+        flow_hash(&frame),
+        envelope::unwrap(&frame),
+        ReflectorCounters::read(&frame, 0),
+    );
     // Who remembers the headers of the frame before judges the same.
     let mut all = HOW.map(|how| Classifier::new(run, how));
     let classes = HOW.map(|how| classify(&frame, run, how));

@@ -9,7 +9,13 @@ use wire::{DropReason, Reflector, ReflectorCounters, Verify, classify, reflect};
 mod input;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(input::Input { choice: only_ours, run, mut frame, .. }) = input::Input::of(bytes) else {
+    let Some(input::Input {
+        choice: only_ours,
+        run,
+        mut frame,
+        ..
+    }) = input::Input::of(bytes)
+    else {
         return;
     };
     let before = frame.clone();

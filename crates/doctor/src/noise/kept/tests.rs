@@ -105,7 +105,7 @@ fn a_quiet_core_keeps_nothing() {
         });
         kept.forget(at * 10, &[span(5_000, 5_005)]);
     }
-    assert_eq!(kept.len(), 2 + 2);
+    assert_eq!(kept.count(), 2 + 2);
 }
 
 #[test]
