@@ -33,6 +33,8 @@ pub type QueueCounters = Arc<CaptureCounters>;
 pub struct QueuePlan {
     /// Frames a burst.
     pub burst: usize,
+    /// What it holds waits for the run, and none of it came before: it is a file.
+    pub waits: bool,
     /// What is wanted.
     pub selector: Selector,
     /// What its frames are told of.

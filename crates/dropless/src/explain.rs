@@ -19,7 +19,7 @@ use crate::run::clock::now;
 use crate::run::open::OpenPort;
 use crate::run::workers::Stalled;
 
-/// Misses that can be told apart, 24 MiB: more are missed all the time, and the others stay unexplained.
+/// Misses that can be told apart, 32 MiB: more are missed all the time, and the others stay unexplained.
 const MISSED_MAX: usize = 1 << 20;
 
 /// Watches what a run will want to explain.
@@ -108,7 +108,8 @@ impl Explainer {
         if let Some(recorder) = &mut self.recorder {
             recorder.collect();
             for polled in &mut self.polled {
-                polled.look(recorder);
+                let (until, stalls) = polled.look(now());
+                recorder.settle(polled.core, until.0, stalls);
             }
         }
         self.looks += 1;
@@ -135,6 +136,7 @@ struct Polled {
     counters: Arc<WorkerCounters>,
     stalls: Arc<Stalls>,
     polls: u64,
+    /// Before that many polls were read.
     looked: Ticks,
     /// All stalls that began before are known at the next look.
     until: Ticks,
@@ -155,19 +157,18 @@ impl Polled {
         }
     }
 
-    /// Lets the recorder forget what will never name a stall of it.
-    fn look(&mut self, recorder: &mut Recorder) {
-        let (now, polls) = (now(), self.counters.polls.get());
-        let stalls = self.stalls.after(self.told);
-        let told = self.told + stalls.len();
-        recorder.settle(self.core, self.until.0, stalls.map(|stall| span(&stall)));
-        self.told = told;
-        // It has polled since the look before: what began before that has ended. That the stall itself is seen, too, is sure
-        // a look later only, since nothing orders the two for other processors.
-        if polls != self.polls || self.counters.has_ended() {
+    /// Up to when its stalls are known, and those that were not before.
+    fn look(&mut self, now: Ticks) -> (Ticks, Vec<Span>) {
+        let (polls, until) = (self.counters.polls.get(), self.until);
+        let stalls: Vec<Span> = self.stalls.after(self.told).map(|stall| span(&stall)).collect();
+        self.told += stalls.len();
+        // A stall is kept in the round after the one that it began in: with that over, too, all that began before `looked` are
+        // kept. That they are seen is sure a look later only, since nothing orders the two for other processors.
+        if polls >= self.polls + 2 || self.counters.has_ended() {
             self.until = self.looked;
+            (self.polls, self.looked) = (polls, now);
         }
-        (self.polls, self.looked) = (polls, now);
+        (until, stalls)
     }
 }
 
@@ -274,4 +275,40 @@ pub fn explain(
     let mut rows: Vec<Stall> = polled.into_iter().map(|one| one.stall).collect();
     rows.sort_by_key(|stall| stall.at_ns);
     (rows, explanation)
+}
+
+#[cfg(test)]
+mod tests {
+    use dataplane::stall::StallLog;
+
+    use super::*;
+
+    #[test]
+    fn stalls_are_known_when_the_round_after_theirs_is_over() {
+        let counters = Arc::<WorkerCounters>::default();
+        let stalls = Arc::new(Stalls::with_room(8));
+        let log = StallLog::new(&stalls, 10, || 1);
+        let mut polled = Polled::new(((&1, &counters), &stalls));
+        let mut look = |at| {
+            let (until, stalls) = polled.look(Ticks(at));
+            (until.0, stalls.len())
+        };
+        counters.polls.add(2);
+        assert_eq!(look(120), (0, 0));
+        // The round that was under way then is over, and the stall that began with it is not kept yet.
+        counters.polls.add(1);
+        assert_eq!(look(200), (0, 0));
+        assert_eq!(look(300), (0, 0));
+        log.record(Ticks(100), Ticks(310), 0);
+        counters.polls.add(1);
+        assert_eq!(look(400), (0, 1));
+        assert_eq!(look(500), (120, 0));
+        counters.polls.add(50);
+        assert_eq!(look(600), (120, 0));
+        assert_eq!(look(700), (400, 0));
+        counters.rest();
+        assert_eq!(look(800), (400, 0));
+        assert_eq!(look(900), (600, 0));
+        assert_eq!(look(1000), (800, 0));
+    }
 }

@@ -274,7 +274,7 @@ pub struct Explanation {
     pub dropped: u64,
     /// Why pauses have no causes, if they have none.
     pub untraced: Option<String>,
-    /// Events of the kernel that were lost at least: pauses near them have no cause.
+    /// Events of the kernel that were lost at least.
     pub events_lost: u64,
 }
 

@@ -1,6 +1,7 @@
 //! Which stall cost which packets: what a port missed, against who did not poll it then.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::bucket::{Bucket, Ring};
 use crate::result::{Stall, StallCause};
@@ -79,21 +80,26 @@ pub fn pile_up(stalls: &mut [WorkerStall], speed: f64, clock: &Clock) {
 /// Charges every miss to the stalls of its port at that time, by how long each of them, or the pile that it is part of,
 /// lasted beyond what the ring holds; if none did, by how long they lasted. What no stall can have cost stays uncharged.
 pub fn charge(stalls: &mut [WorkerStall], missed: &[MissedPackets]) {
+    // Those of a worker follow each other; there may be many misses, too.
+    let mut workers = Vec::new();
+    for one in stalls.chunk_by(|one, next| one.to <= next.from) {
+        let first = workers.last().map_or(0, |last: &Range<usize>| last.end);
+        workers.push(first..first + one.len());
+    }
     for miss in missed {
-        let guilty: Vec<usize> = (0..stalls.len())
+        let then = |worker: &Range<usize>| {
+            let first = worker.start + stalls[worker.clone()].partition_point(|one| one.to < miss.from);
+            (first..worker.end).take_while(|&index| stalls[index].from <= miss.to)
+        };
+        let guilty: Vec<usize> = workers
+            .iter()
+            .flat_map(then)
             .filter(|&index| {
                 let WorkerStall {
-                    from,
-                    to,
-                    ports,
-                    stall,
-                    pile,
+                    ports, stall, pile, ..
                 } = &stalls[index];
                 // The counter may have been read late, by a control thread that had to wait for a core, too.
-                ports.contains(&miss.port)
-                    && *from <= miss.to
-                    && *to >= miss.from
-                    && pile.gaps_ns >= (stall.ring_holds_ns / PART_OF_RING) as f64
+                ports.contains(&miss.port) && pile.gaps_ns >= (stall.ring_holds_ns / PART_OF_RING) as f64
             })
             .collect();
         let any_beyond = guilty.iter().any(|&index| stalls[index].pile.beyond_ns > 0.0);

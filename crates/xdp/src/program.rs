@@ -339,7 +339,9 @@ fn configure(
             let bytes = match table {
                 "words" => image.words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
                 "slots" => image.slots.iter().flat_map(|slot| slot.to_ne_bytes()).collect(),
-                _ => image.nodes.iter().flat_map(image::node).collect::<Vec<u8>>(),
+                "nodes" => image.nodes.iter().flat_map(image::node).collect::<Vec<u8>>(),
+                // The compiler's own.
+                _ => continue,
             };
             lay(&mut map, &bytes)?;
             continue;

@@ -52,6 +52,7 @@ pub trait Source: Send {
 pub(super) struct Poller<R: Receive> {
     io: R,
     burst: usize,
+    waits: bool,
     selector: Selector,
     counters: QueueCounters,
 }
@@ -62,6 +63,7 @@ impl<R: Receive> Poller<R> {
         let poller = Self {
             io,
             burst: plan.burst,
+            waits: plan.waits,
             selector: plan.selector,
             counters: plan.counters,
         };
@@ -79,6 +81,9 @@ impl<R: Receive> Poller<R> {
     /// Takes a burst into `batch`, which is empty; what comes before the run is thrown away (`flush`).
     #[inline]
     pub fn receive(&mut self, batch: &mut Batch<R::Frames>, flush: bool) -> usize {
+        if flush && self.waits {
+            return 0;
+        }
         let count = self.io.receive(&mut batch.frames, self.burst);
         let counters = &self.counters.received;
         if count == 0 {

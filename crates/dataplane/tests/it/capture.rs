@@ -62,6 +62,8 @@ struct Case {
     order: Order,
     /// Whether frames whose number is odd are filtered out.
     is_filtered: bool,
+    /// Whether what there is before the run belongs to it.
+    waits: bool,
 }
 
 impl Case {
@@ -78,6 +80,7 @@ fn plan(case: &Case, index: u32, counters: &Arc<CaptureCounters>, drops: &Arc<In
     let filter = case.is_filtered.then(|| Filter::compile(FILTER).unwrap());
     QueuePlan {
         burst: case.burst,
+        waits: case.waits,
         selector: Selector::new(filter, None),
         packets: PacketPlan {
             cut_at: None,
@@ -262,6 +265,7 @@ fn cases() -> impl Strategy<Value = Case> {
                         polls,
                         order,
                         is_filtered,
+                        waits: false,
                     }
                 },
             )
@@ -273,6 +277,37 @@ proptest! {
     #[test]
     fn everything_is_in_the_ring_in_order_or_counted(case in cases()) {
         check(&case);
+    }
+}
+
+#[test]
+fn what_a_file_holds_waits_for_the_run() {
+    for polls in [None, Some(u64::MAX)] {
+        let case = Case {
+            queues: 1,
+            snap_len: usize::MAX,
+            buffer: 2048,
+            burst: 32,
+            arrivals: Vec::new(),
+            takes_every: 1,
+            wanted: u64::MAX,
+            polls,
+            order: Order::Strict,
+            is_filtered: false,
+            waits: true,
+        };
+        NOW.set(1_000_000);
+        let (producer, _ring) = Producer::new(3, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
+        let (books, mut receivers, mut merge) = build(&case, producer);
+        books.links[0].inject(&[0; 60]);
+        for phase in [Phase::Warm, Phase::Warm, Phase::Run, Phase::Run] {
+            for receiver in &mut receivers {
+                receiver.poll(now(), phase);
+            }
+            merge.poll(now(), phase);
+        }
+        assert_eq!(books.sum(|counters| counters.received.flushed.get()), 0);
+        assert_eq!(books.sum(|counters| counters.received.frames.get()), 1);
     }
 }
 
@@ -291,6 +326,7 @@ fn who_waits_holds_a_bounded_number_of_frames() {
         polls: Some(0),
         order: Order::Strict,
         is_filtered: false,
+        waits: false,
     };
     NOW.set(1_000_000);
     let (producer, _ring) = Producer::new(64, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
@@ -352,6 +388,7 @@ fn nothing_is_lost_between_workers() {
         polls: None,
         order: Order::Strict,
         is_filtered: true,
+        waits: false,
     };
     let (mut sources, mut receivers) = (Vec::<Box<dyn Source>>::new(), Vec::<Box<dyn Task>>::new());
     for (index, link) in links.iter().enumerate() {

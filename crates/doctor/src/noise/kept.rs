@@ -101,23 +101,35 @@ impl Kept {
                         let both = stays[first] || is_among((from, to), stalls);
                         (stays[first], stays[index]) = (both, both);
                     }
-                    None => stays[index] = true,
+                    None => stays[index] |= self.works.contains(&pid),
                 },
                 _ => {}
             }
         }
+        // What goes on is asked for again.
+        let mut goes_on = vec![false; due];
         for index in begun.into_values() {
-            stays[index] = true;
+            let has_stall = is_among((self.open[index].at, until), stalls);
+            stays[index] |= has_stall;
+            goes_on[index] = !stays[index];
         }
-        let due = self.open.drain(..due).zip(stays);
-        for (event, _) in due.filter(|(_, stays)| *stays) {
-            match event.event {
-                Event::Work { pid, .. } => drop(self.works.insert(pid)),
-                Event::WorkDone { pid } => drop(self.works.remove(&pid)),
-                _ => {}
+        let mut left = Vec::new();
+        for (index, event) in self.open.drain(..due).enumerate() {
+            if goes_on[index] {
+                left.push(event);
+            } else if stays[index] {
+                match event.event {
+                    Event::Work { pid, .. } => drop(self.works.insert(pid)),
+                    Event::WorkDone { pid } => drop(self.works.remove(&pid)),
+                    _ => {}
+                }
+                self.sure.push(event);
             }
-            self.sure.push(event);
         }
+        let has_works = !self.works.is_empty() || !left.is_empty();
+        self.open.splice(..0, left);
+        self.lost
+            .retain(|lost| lost.1 >= until || has_works || is_among(*lost, stalls));
     }
 
     /// All events, and the times of those that were lost.
@@ -125,7 +137,12 @@ impl Kept {
         if let Some(since) = self.lost_since {
             self.lose(since, u64::MAX);
         }
+        if self.sure.is_empty() {
+            return (self.open, self.lost);
+        }
         self.sure.append(&mut self.open);
+        // What a task of the kernel worked at may have been kept after what came later.
+        self.sure.sort_by_key(|event| event.at);
         (self.sure, self.lost)
     }
 }

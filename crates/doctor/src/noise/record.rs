@@ -38,6 +38,8 @@ pub struct Recorder {
     senders: Senders,
     /// What other cores sent and may be forgotten.
     sent: Vec<Sent>,
+    /// Those before were asked for.
+    sent_until: u64,
     kept: BTreeMap<Core, Kept>,
     known: BTreeMap<Core, Known>,
     cores: CoreSet,
@@ -96,6 +98,7 @@ impl Recorder {
             sending,
             senders: Senders::new(),
             sent: Vec::new(),
+            sent_until: 0,
             kept: cores.iter().map(|core| (core, Kept::default())).collect(),
             known: cores.iter().map(|core| (core, Known::default())).collect(),
             cores: cores.clone(),
@@ -175,6 +178,10 @@ impl Recorder {
         // What was sent some time before a stall names what arrived in it.
         let until = self.known.values().map(|known| known.until).min().unwrap_or(0);
         let due = until.saturating_sub(ON_THE_WAY);
+        if due == self.sent_until {
+            return;
+        }
+        self.sent_until = due;
         let known = &self.known;
         let names = |sent: &Sent| {
             let mut to = known
@@ -194,9 +201,7 @@ impl Recorder {
             !is_due
         });
         for known in self.known.values_mut() {
-            let over = known
-                .stalls
-                .partition_point(|stall| stall.to < due.min(known.until));
+            let over = known.stalls.partition_point(|stall| stall.to < due);
             known.stalls.drain(..over);
         }
     }
@@ -261,15 +266,21 @@ impl Record {
             let end = events.partition_point(|event| event.at <= stall.to);
             let (now, later) = events.split_at(end);
             events = later;
-            let begun = lost.partition_point(|lost| lost.0 <= stall.to);
-            let is_in = lost[..begun].iter().any(|lost| lost.1 >= stall.from);
-            if begun > 0 {
-                walk.lose();
+            let mut now = now;
+            for since in lost
+                .iter()
+                .map(|lost| lost.0)
+                .take_while(|since| *since <= stall.to)
+            {
+                let before;
+                (before, now) = now.split_at(now.partition_point(|event| event.at <= since));
+                walk.lose_after(before);
             }
-            // One that goes on concerns the next stall, too.
-            lost = &lost[lost[..begun].partition_point(|lost| lost.1 <= stall.to)..];
+            lost = &lost[lost.partition_point(|lost| lost.1 < stall.from)..];
+            let is_in = lost.first().is_some_and(|lost| lost.0 <= stall.to);
             let named = walk.name(*stall, now);
-            if is_in {
+            // On which core it was takes no event.
+            if is_in && !matches!(named.cause(), Cause::Moved(_)) {
                 AttributedStall::whole(*stall, Cause::Unrecorded)
             } else {
                 named

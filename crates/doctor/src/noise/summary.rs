@@ -96,7 +96,7 @@ fn moved(on: &SeenOn) -> Option<Note> {
 /// That `lost` events of the kernel, or more, are not there to name stalls by.
 pub fn events_lost_note(lost: u64) -> Option<Note> {
     let text = format!(
-        "{lost} events of the kernel were lost at least: what had the core then is not known, and stalls there say so"
+        "{lost} events of the kernel were lost at least: what had a core then, or who had it interrupted, is not known"
     );
     (lost > 0).then(|| Note::new("trace_incomplete", text))
 }

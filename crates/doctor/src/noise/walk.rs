@@ -129,8 +129,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Events were lost since the stall before: what tasks had begun may have ended.
-    pub fn lose(&mut self) {
+    /// After these events others were lost: what tasks had begun may have ended.
+    pub fn lose_after(&mut self, events: &[Stamped]) {
+        for event in events {
+            self.step(event);
+        }
         self.works.clear();
     }
 

@@ -241,6 +241,7 @@ pub fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source
     let source = |(port, queue)| {
         let plan = QueuePlan {
             burst: 64,
+            waits: false,
             selector: Selector::new(None, None),
             packets: PacketPlan {
                 cut_at: None,

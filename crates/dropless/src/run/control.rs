@@ -194,6 +194,10 @@ impl<'w, 'e> Watch<'w, 'e> {
         }
         self.run.board.stopping();
         control.set(Phase::Stop);
+        // What follows can take its time, and the tracer's newest events take the place of its oldest.
+        if let Some(explainer) = &mut self.explainer {
+            explainer.look(self.look.ports);
+        }
     }
 
     /// Waits for the next look, and looks after what every run has.

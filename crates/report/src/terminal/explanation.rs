@@ -14,7 +14,14 @@ use crate::wrap::{marked, wrapped};
 const CAUSES_MAX: usize = 10;
 
 /// Causes that begin so say by themselves what happened to the worker.
-const SAID: [&str; 5] = ["preempted by", "not runnable", "stopped", "waiting", "moved to"];
+const SAID: [&str; 6] = [
+    "preempted by",
+    "not runnable",
+    "not known",
+    "stopped",
+    "waiting",
+    "moved to",
+];
 
 /// The section; empty where nobody asked.
 pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {

@@ -160,6 +160,7 @@ fn queues<'p, 'e: 'p>(
     for port in 0..stage.ports.len() {
         let queues: Vec<_> = stage.ports[port].rx.drain(..).collect();
         let several = queues.len() > 1;
+        let is_file = stage.ports[port].traits().medium == host::Medium::Files;
         for (queue, rx) in queues.into_iter().enumerate() {
             let worker = if receivers > 0 {
                 1 + all.sides.len() % receivers
@@ -179,6 +180,7 @@ fn queues<'p, 'e: 'p>(
             };
             let of_queue = QueuePlan {
                 burst: plan.machine.burst,
+                waits: is_file,
                 selector: selector(plan)?,
                 packets,
                 counters: Arc::clone(&counters),
@@ -225,6 +227,7 @@ fn taps<'p>(
         };
         let queue = QueuePlan {
             burst: plan.machine.burst,
+            waits: false,
             selector: selector(plan)?,
             packets,
             counters: Arc::clone(&counters),
