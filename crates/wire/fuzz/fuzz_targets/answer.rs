@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use libfuzzer_sys::fuzz_target;
 use wire::{Addresses, answer, neighbour::parse_reply};
 
+#[allow(dead_code, reason = "the targets share it")]
 #[path = "../input.rs"]
 mod input;
 

@@ -7,6 +7,7 @@ use wire::{
     parse, peek,
 };
 
+#[allow(dead_code, reason = "the targets share it")]
 #[path = "../input.rs"]
 mod input;
 
