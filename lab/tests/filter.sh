@@ -49,7 +49,7 @@ elif [ $code -ne 2 ] || ! grep -q -- '--mode generic' refused.txt; then
     fail "native at vmxnet3 ended with $code"
 fi
 for mode in $modes; do
-    judges $mode "$3" "$4"
+    judges "$mode" "$3" "$4"
     [ $judged -eq "$sent" ] || fail "$sent were sent, and $judged judged ($mode)"
 done
 
