@@ -67,6 +67,23 @@ struct Case {
 }
 
 impl Case {
+    /// All of what comes to these queues is wanted, strictly in order.
+    fn strict(queues: usize) -> Self {
+        Self {
+            queues,
+            snap_len: usize::MAX,
+            buffer: 2048,
+            burst: 32,
+            arrivals: Vec::new(),
+            takes_every: 1,
+            wanted: u64::MAX,
+            polls: None,
+            order: Order::Strict,
+            is_filtered: false,
+            waits: false,
+        }
+    }
+
     fn polls(&self, queue: usize, round: usize) -> bool {
         self.polls
             .is_none_or(|polls| polls.rotate_right((queue * 17 + round) as u32) & 1 == 1)
@@ -284,17 +301,9 @@ proptest! {
 fn what_a_file_holds_waits_for_the_run() {
     for polls in [None, Some(u64::MAX)] {
         let case = Case {
-            queues: 1,
-            snap_len: usize::MAX,
-            buffer: 2048,
-            burst: 32,
-            arrivals: Vec::new(),
-            takes_every: 1,
-            wanted: u64::MAX,
             polls,
-            order: Order::Strict,
-            is_filtered: false,
             waits: true,
+            ..Case::strict(1)
         };
         NOW.set(1_000_000);
         let (producer, _ring) = Producer::new(3, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
@@ -316,17 +325,8 @@ fn what_a_file_holds_waits_for_the_run() {
 fn who_waits_holds_a_bounded_number_of_frames() {
     const FRAMES: u64 = 10_000;
     let case = Case {
-        queues: 2,
-        snap_len: usize::MAX,
-        buffer: 2048,
-        burst: 32,
-        arrivals: Vec::new(),
-        takes_every: 1,
-        wanted: u64::MAX,
         polls: Some(0),
-        order: Order::Strict,
-        is_filtered: false,
-        waits: false,
+        ..Case::strict(2)
     };
     NOW.set(1_000_000);
     let (producer, _ring) = Producer::new(64, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
@@ -378,17 +378,8 @@ fn nothing_is_lost_between_workers() {
     let links: Vec<MemoryLink> = (0..3).map(|_| MemoryLink::new(1 << 16)).collect();
     let counters: Vec<Arc<CaptureCounters>> = links.iter().map(|_| Arc::default()).collect();
     let case = Case {
-        queues: 3,
-        snap_len: usize::MAX,
-        buffer: 2048,
-        burst: 32,
-        arrivals: Vec::new(),
-        takes_every: 1,
-        wanted: u64::MAX,
-        polls: None,
-        order: Order::Strict,
         is_filtered: true,
-        waits: false,
+        ..Case::strict(3)
     };
     let (mut sources, mut receivers) = (Vec::<Box<dyn Source>>::new(), Vec::<Box<dyn Task>>::new());
     for (index, link) in links.iter().enumerate() {
