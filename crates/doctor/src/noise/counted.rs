@@ -16,8 +16,9 @@ use host::cores::{Core, CoreSet};
 
 /// Between two looks: `/proc/stat` is dear on large machines.
 const LOOK: Duration = Duration::from_millis(50);
-/// What is kept of one counter: hours, and a bound on memory.
-const GROWTHS_MAX: usize = 1 << 20;
+/// What is kept of one counter, so that a long run needs no more memory: if it grows at every look, three hours of looks, and
+/// later of two looks together.
+const GROWTHS_MAX: usize = 1 << 18;
 /// A tick of `USER_HZ`, of which there are 100 a second on every architecture that this runs on.
 const USER_TICK_NS: u64 = 10_000_000;
 /// Shorter stretches outside the kernel are not the hypervisor's scheduler, but what it does within a tick of its own, s.
@@ -161,10 +162,17 @@ fn give(
     }
 }
 
+/// Keeps a growth. Where too many are kept each two become one, over the time of both: no time that was taken is forgotten.
 fn push(growths: &mut Vec<Growth>, growth: Growth) {
-    if growths.len() < GROWTHS_MAX {
-        growths.push(growth);
+    if growths.len() == GROWTHS_MAX {
+        let both = |pair: &[Growth]| Growth {
+            from: pair[0].from,
+            to: pair[1].to,
+            ns: pair[0].ns + pair[1].ns,
+        };
+        *growths = growths.chunks_exact(2).map(both).collect();
     }
+    growths.push(growth);
 }
 
 /// How long each cgroup of this process has been kept from running by its quota, ns.

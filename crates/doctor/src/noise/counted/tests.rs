@@ -163,3 +163,29 @@ fn counters_are_read_where_both_versions_have_them() {
     assert_eq!(steal, [(CORE, 4 * USER_TICK_NS)]);
     assert_eq!(counted.throttled[0].ns, 4_000 + 1_000);
 }
+
+#[test]
+fn a_long_run_forgets_no_time_and_needs_no_more_room() {
+    let mut kept = Vec::new();
+    let looks = 3 * GROWTHS_MAX as u64;
+    for look in 0..looks {
+        push(
+            &mut kept,
+            Growth {
+                from: look,
+                to: look + 1,
+                ns: look,
+            },
+        );
+        assert!(kept.len() <= GROWTHS_MAX);
+    }
+    assert_eq!(
+        kept.iter().map(|growth| growth.ns).sum::<u64>(),
+        (0..looks).sum::<u64>()
+    );
+    assert!(
+        kept.windows(2).all(|pair| pair[0].to == pair[1].from),
+        "their times follow one another"
+    );
+    assert_eq!((kept[0].from, kept[kept.len() - 1].to), (0, looks));
+}
