@@ -184,7 +184,10 @@ fn device(
             let role = if *server { "server" } else { "client" };
             let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
             let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
-            let rest = format!(",socket={path},socket-abstract={space},role={role},id={id}{size}{zero_copy}");
+            let bytes = memif_buffer(*server, room);
+            let rest = format!(
+                ",socket={path},socket-abstract={space},role={role},id={id},bsize={bytes}{size}{zero_copy}"
+            );
             vdev("memif", rest)
         }
         PortKind::Vhost { path, client } => {
@@ -225,6 +228,23 @@ fn all_cpus() -> String {
     }
 }
 
+/// What DPDK puts before a frame in a buffer (`RTE_PKTMBUF_HEADROOM`).
+pub const HEADROOM: usize = 128;
+
+/// The length of a memif's buffers in shared memory.
+///
+/// The driver of DPDK 24.11 copies whatever lies in one of the peer's buffers into one of ours, and past its end, if only ours are
+/// as long as the length said here; where they are shorter it looks at each length, and goes on in another buffer. It also writes
+/// a whole buffer of its own, and of a chain the room before the frame with it, into one of the ring's: here that fits.
+const fn memif_buffer(server: bool, room: usize) -> usize {
+    // The ring of a server is its peer's: with a length above our buffers' the driver would write long frames past the peer's.
+    if server && room > 2048 {
+        2048
+    } else {
+        room + HEADROOM
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,7 +272,7 @@ mod tests {
             ("tap:dl0", "--vdev=net_tap0,iface=dl0"),
             (
                 "memif:/run/x.sock,server",
-                "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0",
+                "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0,bsize=2176",
             ),
             (
                 "vhost:/run/x.sock",

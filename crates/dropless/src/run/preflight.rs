@@ -11,7 +11,7 @@ use procfs_core::{FromRead as _, Meminfo};
 use crate::about::{About as _, bail_about};
 use crate::plan::MachinePlan;
 use crate::run::Needs;
-use crate::run::eal::Memory;
+use crate::run::eal::{HEADROOM, Memory};
 use crate::run::pools::{Holds, PoolPlan, PoolsPlan};
 
 /// What EAL needs besides packet buffers, MiB.
@@ -74,7 +74,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         chosen => chosen,
     };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
-    let room = prepared.iter().filter_map(|port| packet_room(&sys, port, needs));
+    let room = prepared.iter().filter_map(|port| port_room(&sys, port, needs));
     let room = room.fold(largest_frame.next_multiple_of(64).max(2048), usize::max);
     let bytes = pools.bytes(room, false);
     let mut each = prepared.iter();
@@ -158,11 +158,21 @@ pub const fn packet_cuts_at(room: usize) -> usize {
 /// Above this an MTU is no network's: a loopback has 64 KiB.
 const JUMBO_MAX: usize = 16 << 10;
 
+/// The room that a port's driver, or its peer's, needs in buffers whatever is sent.
+fn port_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
+    match port.uri.kind {
+        PortKind::Packet { .. } => packet_room(sys, port, needs),
+        // The peer writes into our buffers, and with DPDK 24.11 a whole one of its own whatever ours hold; of a chain the room
+        // before the frame goes with it.
+        PortKind::Memif { zero_copy: true, .. } => Some(2048 + HEADROOM),
+        _ => None,
+    }
+}
+
 /// The room that buffers need so that the ring of a `packet:` port takes every frame: what does not fit would be cut, and nobody
 /// would say so.
 fn packet_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
-    let is_packet = matches!(port.uri.kind, PortKind::Packet { .. });
-    let name = port.interface.as_deref().filter(|_| is_packet)?;
+    let name = port.interface.as_deref()?;
     let mtu = host::interface::interface(sys, name).and_then(|interface| interface.mtu);
     // Two VLAN tags are not part of what the kernel calls the MTU.
     let longest = mtu.filter(|_| needs.takes_all).map(|mtu| mtu as usize + 18 + 8);
