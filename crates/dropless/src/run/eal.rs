@@ -184,7 +184,7 @@ fn device(
             let role = if *server { "server" } else { "client" };
             let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
             let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
-            let bytes = memif_buffer(*server, room);
+            let bytes = memif_buffer(dpdk::MEMIF_TRUSTS_LENGTHS, *server, room);
             let rest = format!(
                 ",socket={path},socket-abstract={space},role={role},id={id},bsize={bytes}{size}{zero_copy}"
             );
@@ -228,22 +228,22 @@ fn all_cpus() -> String {
     }
 }
 
-/// What DPDK puts before a frame in a buffer (`RTE_PKTMBUF_HEADROOM`).
-pub const HEADROOM: usize = 128;
-
-/// The length of a memif's buffers in shared memory.
+/// The length of a memif's buffers in shared memory, where the driver looks at lengths less than it should if `trusting`.
 ///
-/// The driver of DPDK 24.11 copies whatever lies in one of the peer's buffers into one of ours, and past its end, if only ours are
-/// as long as the length said here; where they are shorter it looks at each length, and goes on in another buffer. It also writes
-/// a whole buffer of its own, and of a chain the room before the frame with it, into one of the ring's: here that fits.
-const fn memif_buffer(server: bool, room: usize) -> usize {
+/// Such a driver copies whatever a peer's descriptor says into one of our buffers, unless these are shorter than the length said
+/// here: then it goes on in another one. It also writes a whole buffer of its own into one of the ring's, and of a chain the
+/// room before a frame with it: here that fits (decision 0042).
+const fn memif_buffer(trusting: bool, server: bool, room: usize) -> usize {
     // The ring of a server is its peer's: with a length above our buffers' the driver would write long frames past the peer's.
-    if server && room > 2048 {
-        2048
+    if !trusting || (server && room > MEMIF_BUFFER) {
+        MEMIF_BUFFER
     } else {
-        room + HEADROOM
+        room + dpdk::HEADROOM
     }
 }
+
+/// How long a memif's buffers are unless somebody says otherwise (`ETH_MEMIF_DEFAULT_PKT_BUFFER_SIZE`).
+const MEMIF_BUFFER: usize = 2048;
 
 #[cfg(test)]
 mod tests {
@@ -272,7 +272,7 @@ mod tests {
             ("tap:dl0", "--vdev=net_tap0,iface=dl0"),
             (
                 "memif:/run/x.sock,server",
-                "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0,bsize=2176",
+                "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0,bsize=",
             ),
             (
                 "vhost:/run/x.sock",
@@ -291,6 +291,19 @@ mod tests {
             let found = arguments(port);
             assert!(found.contains(wanted), "{port}: {found}");
         }
+    }
+
+    #[test]
+    fn a_driver_that_trusts_lengths_is_told_one_that_our_buffers_do_not_reach() {
+        assert_eq!(memif_buffer(true, false, 2048), 2176);
+        assert_eq!(memif_buffer(true, true, 2048), 2176);
+        assert_eq!(memif_buffer(true, false, 9088), 9216);
+        assert_eq!(
+            memif_buffer(true, true, 9088),
+            2048,
+            "it would send past a client's"
+        );
+        assert_eq!(memif_buffer(false, false, 9088), 2048);
     }
 
     #[test]

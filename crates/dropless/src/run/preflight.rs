@@ -11,7 +11,7 @@ use procfs_core::{FromRead as _, Meminfo};
 use crate::about::{About as _, bail_about};
 use crate::plan::MachinePlan;
 use crate::run::Needs;
-use crate::run::eal::{HEADROOM, Memory};
+use crate::run::eal::Memory;
 use crate::run::pools::{Holds, PoolPlan, PoolsPlan};
 
 /// What EAL needs besides packet buffers, MiB.
@@ -162,9 +162,9 @@ const JUMBO_MAX: usize = 16 << 10;
 fn port_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     match port.uri.kind {
         PortKind::Packet { .. } => packet_room(sys, port, needs),
-        // The peer writes into our buffers, and with DPDK 24.11 a whole one of its own whatever ours hold; of a chain the room
+        // The peer writes into our buffers, and such a driver a whole one of its own whatever ours hold; of a chain the room
         // before the frame goes with it.
-        PortKind::Memif { zero_copy: true, .. } => Some(2048 + HEADROOM),
+        PortKind::Memif { zero_copy: true, .. } if dpdk::MEMIF_TRUSTS_LENGTHS => Some(2048 + dpdk::HEADROOM),
         _ => None,
     }
 }
