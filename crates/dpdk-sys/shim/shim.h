@@ -7,7 +7,6 @@
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
-#include <rte_version.h>
 
 /* Positions of the mbuf fields the hot path touches (24.07 moved them into anonymous unions). */
 enum dl_layout {
@@ -34,9 +33,6 @@ enum dl_layout {
 static const uint64_t DL_MBUF_NOT_DIRECT = RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
 static const uint64_t DL_TX_UDP_CHECKSUM_V4 = RTE_MBUF_F_TX_UDP_CKSUM | RTE_MBUF_F_TX_IPV4;
 static const uint64_t DL_TX_UDP_CHECKSUM_V6 = RTE_MBUF_F_TX_UDP_CKSUM | RTE_MBUF_F_TX_IPV6;
-
-/* Drivers come with their library, whose soname changes with each yearly release. */
-static const uint32_t DL_YEAR = RTE_VER_YEAR;
 
 /* ---- burst.c: one call per burst ---- */
 

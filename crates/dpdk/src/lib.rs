@@ -108,6 +108,3 @@ pub use xdp_program::{XdpProgram, xdp_queue_is_free};
 
 /// What lies before a frame in a fresh buffer, bytes (`RTE_PKTMBUF_HEADROOM`).
 pub const HEADROOM: usize = raw::HEADROOM;
-
-/// The memif driver may take a peer's word for how long a frame is (not in 22.11; in 24.11).
-pub const MEMIF_TRUSTS_LENGTHS: bool = dpdk_sys::DL_YEAR >= 23;

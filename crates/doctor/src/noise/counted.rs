@@ -16,8 +16,8 @@ use host::cores::{Core, CoreSet};
 
 /// Between two looks: `/proc/stat` is dear on large machines.
 const LOOK: Duration = Duration::from_millis(50);
-/// What is kept of one counter, so that a long run needs no more memory: if it grows at every look, three hours of looks, and
-/// later of two looks together.
+/// What is kept of one counter, which bounds the memory of a long run: three and a half hours of looks that all saw it grow. In a
+/// longer run what is older is kept in longer stretches.
 const GROWTHS_MAX: usize = 1 << 18;
 /// A tick of `USER_HZ`, of which there are 100 a second on every architecture that this runs on.
 const USER_TICK_NS: u64 = 10_000_000;
@@ -33,6 +33,8 @@ pub struct Growth {
     pub to: u64,
     /// Time, ns.
     pub ns: u64,
+    /// The time between looks that saw it grow, ticks: all of it, unless several were put together.
+    pub looked: u64,
 }
 
 /// What the counters said so far.
@@ -58,12 +60,8 @@ impl Counted {
         for (core, ticks) in sample::steal(&sys.text("/proc/stat").unwrap_or_default()) {
             if cores.contains(core) {
                 let (since, last) = self.stolen.entry(core).or_insert((before, ticks));
-                let growth = Growth {
-                    // What is less than a tick is counted with what comes later.
-                    from: *since,
-                    to: clock(),
-                    ns: ticks.saturating_sub(*last) * USER_TICK_NS,
-                };
+                // What is less than a tick is counted with what comes later.
+                let growth = Growth::new(*since, clock(), ticks.saturating_sub(*last) * USER_TICK_NS);
                 if growth.ns > 0 {
                     (*since, *last) = (growth.to, ticks);
                     push(self.steal.entry(core).or_default(), growth);
@@ -75,11 +73,7 @@ impl Counted {
             let before = self.quotas.get(folder)?;
             Some(ns.saturating_sub(*before))
         });
-        let growth = Growth {
-            from: last.map_or(before, |(_, at)| at),
-            to: clock(),
-            ns: grown.sum(),
-        };
+        let growth = Growth::new(last.map_or(before, |(_, at)| at), clock(), grown.sum());
         if growth.ns > 0 {
             push(&mut self.throttled, growth);
         }
@@ -91,8 +85,7 @@ impl Counted {
     pub fn charge(&self, core: Core, named: &mut [AttributedStall], hz: f64) {
         for growth in &self.throttled {
             // The count is of all cores together: one of them was kept from running for no longer than the time there was.
-            let most = growth.to.saturating_sub(growth.from);
-            let (stalls, mut left) = (within(named, growth), growth.ticks(hz).min(most));
+            let (stalls, mut left) = (within(named, growth), growth.ticks(hz).min(growth.looked));
             for stall in &mut *stalls {
                 // Where nobody ran there is no other reason.
                 let idle = stall.reassign(|cause| *cause == Cause::NotRunnable, &Cause::Quota, u64::MAX);
@@ -120,6 +113,23 @@ impl Counted {
 }
 
 impl Growth {
+    fn new(from: u64, to: u64, ns: u64) -> Self {
+        let looked = to.saturating_sub(from);
+        Self { from, to, ns, looked }
+    }
+
+    /// Both in one, unless so much lies between them that it would be taken for theirs.
+    fn and(self, later: Self) -> Option<Self> {
+        let looked = self.looked + later.looked;
+        let near = later.from.saturating_sub(self.to) <= looked;
+        near.then_some(Self {
+            from: self.from,
+            to: later.to,
+            ns: self.ns + later.ns,
+            looked,
+        })
+    }
+
     fn ticks(&self, hz: f64) -> u64 {
         (self.ns as f64 / 1e9 * hz) as u64
     }
@@ -162,17 +172,22 @@ fn give(
     }
 }
 
-/// Keeps a growth. Where too many are kept each two become one, over the time of both: no time that was taken is forgotten.
+/// Keeps a growth. Where too many are kept each two become one, over the time of both; if all lie too far apart for that, what is
+/// new is not kept.
 fn push(growths: &mut Vec<Growth>, growth: Growth) {
     if growths.len() == GROWTHS_MAX {
-        let both = |pair: &[Growth]| Growth {
-            from: pair[0].from,
-            to: pair[1].to,
-            ns: pair[0].ns + pair[1].ns,
-        };
-        *growths = growths.chunks_exact(2).map(both).collect();
+        *growths = growths.chunks(2).flat_map(in_one).collect();
     }
-    growths.push(growth);
+    if growths.len() < GROWTHS_MAX {
+        growths.push(growth);
+    }
+}
+
+fn in_one(some: &[Growth]) -> Vec<Growth> {
+    match *some {
+        [first, second] => first.and(second).map_or_else(|| some.to_vec(), |both| vec![both]),
+        _ => some.to_vec(),
+    }
 }
 
 /// How long each cgroup of this process has been kept from running by its quota, ns.

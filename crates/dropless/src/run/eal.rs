@@ -184,7 +184,7 @@ fn device(
             let role = if *server { "server" } else { "client" };
             let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
             let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
-            let bytes = memif_buffer(dpdk::MEMIF_TRUSTS_LENGTHS, *server, room);
+            let bytes = memif_buffer(memif_slow_is_right(&dpdk::version()), *server, room);
             let rest = format!(
                 ",socket={path},socket-abstract={space},role={role},id={id},bsize={bytes}{size}{zero_copy}"
             );
@@ -228,22 +228,35 @@ fn all_cpus() -> String {
     }
 }
 
-/// The length of a memif's buffers in shared memory, where the driver looks at lengths less than it should if `trusting`.
+/// How long a memif's buffers are unless somebody says otherwise (`ETH_MEMIF_DEFAULT_PKT_BUFFER_SIZE`).
+const MEMIF_BUFFER: usize = 2048;
+
+/// The length that a memif's driver is told of its buffers in shared memory (decision 0042).
 ///
-/// Such a driver copies whatever a peer's descriptor says into one of our buffers, unless these are shorter than the length said
-/// here: then it goes on in another one. It also writes a whole buffer of its own into one of the ring's, and of a chain the
-/// room before a frame with it: here that fits (decision 0042).
-const fn memif_buffer(trusting: bool, server: bool, room: usize) -> usize {
-    // The ring of a server is its peer's: with a length above our buffers' the driver would write long frames past the peer's.
-    if !trusting || (server && room > MEMIF_BUFFER) {
+/// A driver that has a quick way to receive takes it unless our buffers are shorter than this: it then copies whatever the peer
+/// says, past their end, too. `slow_is_right` if its slow way, which looks at lengths, can be used instead.
+const fn memif_buffer(slow_is_right: bool, server: bool, room: usize) -> usize {
+    // Of a server the ring is the peer's: told more than our buffers hold, the driver would write long frames past the peer's.
+    if !slow_is_right || (server && room > MEMIF_BUFFER + dpdk::HEADROOM) {
         MEMIF_BUFFER
     } else {
+        // Room also for a later part of a frame, which has bytes where the first has headroom.
         room + dpdk::HEADROOM
     }
 }
 
-/// How long a memif's buffers are unless somebody says otherwise (`ETH_MEMIF_DEFAULT_PKT_BUFFER_SIZE`).
-const MEMIF_BUFFER: usize = 2048;
+/// The memif driver of this DPDK (`DPDK 24.11.8`) has a quick way to receive, and a slow one that is right. 22.11 has the slow one
+/// alone; between them the slow one laid one part of a frame over another ("net/memif: fix multi-segment Rx corruption").
+fn memif_slow_is_right(version: &str) -> bool {
+    let numbers = version.trim_start_matches("DPDK ").split(['.', '-']);
+    let numbers: Vec<u32> = numbers.map_while(|number| number.parse().ok()).collect();
+    match numbers[..] {
+        [24, 11, patch, ..] => patch >= 5,
+        [25, 11, patch, ..] => patch >= 1,
+        [year, ..] => year >= 26,
+        [] => false,
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -294,16 +307,29 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_trusts_lengths_is_told_one_that_our_buffers_do_not_reach() {
-        assert_eq!(memif_buffer(true, false, 2048), 2176);
-        assert_eq!(memif_buffer(true, true, 2048), 2176);
-        assert_eq!(memif_buffer(true, false, 9088), 9216);
-        assert_eq!(
-            memif_buffer(true, true, 9088),
-            2048,
-            "it would send past a client's"
-        );
-        assert_eq!(memif_buffer(false, false, 9088), 2048);
+    fn a_memif_that_receives_two_ways_is_told_a_length_that_our_buffers_do_not_reach() {
+        for (server, room, told) in [
+            (false, 2048, 2176),
+            (true, 2048, 2176),
+            (true, 2176, 2304),
+            (false, 9088, 9216),
+            // It would send past a client's.
+            (true, 9088, 2048),
+        ] {
+            assert_eq!(memif_buffer(true, server, room), told, "{server} {room}");
+            assert_eq!(memif_buffer(false, server, room), 2048);
+        }
+        let right = ["DPDK 24.11.5", "DPDK 24.11.8", "DPDK 25.11.1", "DPDK 26.03.0"];
+        let wrong = [
+            "DPDK 22.11.11",
+            "DPDK 23.11.0",
+            "DPDK 24.11.4",
+            "DPDK 25.07.0",
+            "DPDK 25.11.0-rc1",
+            "?",
+        ];
+        assert!(right.into_iter().all(memif_slow_is_right));
+        assert!(!wrong.into_iter().any(memif_slow_is_right));
     }
 
     #[test]

@@ -75,7 +75,15 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
     let room = prepared.iter().filter_map(|port| port_room(&sys, port, needs));
-    let room = room.fold(largest_frame.next_multiple_of(64).max(2048), usize::max);
+    let mut room = room.fold(largest_frame.next_multiple_of(64).max(2048), usize::max);
+    if room > 2048
+        && ports
+            .iter()
+            .any(|port| matches!(port.kind, PortKind::Packet { .. }))
+    {
+        // The kernel lays frames in blocks of whole pages, and the driver expects them without a gap.
+        room = room.next_multiple_of(4096);
+    }
     let bytes = pools.bytes(room, false);
     let mut each = prepared.iter();
     let hungry = each.find(|port| port.memory == host::Memory::HugePages);
@@ -162,9 +170,9 @@ const JUMBO_MAX: usize = 16 << 10;
 fn port_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     match port.uri.kind {
         PortKind::Packet { .. } => packet_room(sys, port, needs),
-        // The peer writes into our buffers, and such a driver a whole one of its own whatever ours hold; of a chain the room
-        // before the frame goes with it.
-        PortKind::Memif { zero_copy: true, .. } if dpdk::MEMIF_TRUSTS_LENGTHS => Some(2048 + dpdk::HEADROOM),
+        // The peer's driver writes there, some without a look at our lengths: a whole buffer of its own, and for a later part of
+        // a frame also what is headroom before the first.
+        PortKind::Memif { zero_copy: true, .. } => Some(2048 + dpdk::HEADROOM),
         _ => None,
     }
 }
@@ -178,13 +186,7 @@ fn packet_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     let longest = mtu.filter(|_| needs.takes_all).map(|mtu| mtu as usize + 18 + 8);
     let longest = longest.filter(|longest| *longest <= JUMBO_MAX);
     // What fills its place to the last byte may have been longer.
-    Some(
-        match longest.unwrap_or(0).max(needs.largest_frame) + PACKET_HEAD + 1 {
-            // The driver expects its frames without a gap, and the kernel lays them in blocks of whole pages.
-            long @ 2049.. => long.next_multiple_of(4096),
-            _ => 2048,
-        },
-    )
+    Some(longest.unwrap_or(0).max(needs.largest_frame) + PACKET_HEAD + 1)
 }
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.

@@ -26,11 +26,7 @@ fn task() -> Cause {
 }
 
 fn grown(from_ms: u64, to_ms: u64, ms: u64) -> Growth {
-    Growth {
-        from: from_ms * MS,
-        to: to_ms * MS,
-        ns: ms * MS,
-    }
+    Growth::new(from_ms * MS, to_ms * MS, ms * MS)
 }
 
 fn stolen(growths: &[Growth], named: &mut [AttributedStall]) {
@@ -169,14 +165,7 @@ fn a_long_run_forgets_no_time_and_needs_no_more_room() {
     let mut kept = Vec::new();
     let looks = 3 * GROWTHS_MAX as u64;
     for look in 0..looks {
-        push(
-            &mut kept,
-            Growth {
-                from: look,
-                to: look + 1,
-                ns: look,
-            },
-        );
+        push(&mut kept, Growth::new(look, look + 1, look));
         assert!(kept.len() <= GROWTHS_MAX);
     }
     assert_eq!(
@@ -188,4 +177,18 @@ fn a_long_run_forgets_no_time_and_needs_no_more_room() {
         "their times follow one another"
     );
     assert_eq!((kept[0].from, kept[kept.len() - 1].to), (0, looks));
+}
+
+#[test]
+fn what_lies_between_two_growths_is_neither_of_them() {
+    let (first, near, far) = (grown(0, 50, 200), grown(100, 150, 200), grown(1000, 1050, 200));
+    assert_eq!(first.and(far), None);
+    let both = first.and(near).unwrap();
+    let mut named = [stall(0, 140, task())];
+    throttled(&[both], &mut named);
+    assert_eq!(
+        named[0].time_of(|cause| *cause == Cause::Quota),
+        100 * MS,
+        "no more than the looks that saw it took"
+    );
 }
