@@ -348,45 +348,25 @@ const NEEDS: [Need; 3] = [Need::Root, Need::Tool("dpdk-testpmd"), Need::Tool("st
 
 #[test]
 fn send_counts_what_is_thrown_at_it_and_goes_on() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let (ours, theirs) = ("", "role=server");
-    let ends = Ends {
-        ours,
-        theirs,
-        buffer: "2176",
-    };
-    counts_all_and_goes_on(&lab, &ends);
+    counts_all_and_goes_on(&NEEDS, "", "role=server", "2176");
 }
 
 // What lies in one buffer of the peer's is longer than one of ours.
 #[test]
 fn a_peer_with_longer_buffers_writes_into_nothing_of_a_sender_that_serves() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let (ours, theirs) = (",server", "role=client,bsize=8192");
-    let ends = Ends {
-        ours,
-        theirs,
-        buffer: "8320",
-    };
-    counts_all_and_goes_on(&lab, &ends);
+    counts_all_and_goes_on(&NEEDS, ",server", "role=client,bsize=8192", "8320");
 }
 
 #[test]
 fn a_peer_that_writes_into_our_buffers_writes_into_nothing_else() {
-    let Some(lab) = require(&[&NEEDS[..], &[Need::Hugepages]].concat()) else {
-        return;
-    };
-    let (ours, theirs) = (",zero-copy", "role=server");
-    let ends = Ends {
-        ours,
-        theirs,
-        buffer: "2176",
-    };
-    counts_all_and_goes_on(&lab, &ends);
+    let needs = [&NEEDS[..], &[Need::Hugepages]].concat();
+    counts_all_and_goes_on(&needs, ",zero-copy", "role=server", "2176");
 }
 
 /// Nothing that is thrown at a sender goes uncounted, and its pool and what it sends elsewhere are as they would be without.
-fn counts_all_and_goes_on(lab: &Lab, ends: &Ends) {
+fn counts_all_and_goes_on(needs: &[Need], ours: &'static str, theirs: &'static str, buffer: &'static str) {
+    let Some(lab) = require(needs) else { return };
+    let ends = Ends { ours, theirs, buffer };
     // The run's id is its own secret: of errors about probes of every id exactly one is about ours.
     let mut frames: Vec<Frame> = (0..=255).map(|run| icmp_error(&probe(run, 64))).collect();
     frames.extend([
@@ -419,7 +399,7 @@ fn counts_all_and_goes_on(lab: &Lab, ends: &Ends) {
         frames.push(garbage(1)[0].repeat(20_000)[..20_000].to_vec());
         wanted.insert("oversized".to_owned(), 1);
     }
-    let run = thrown_at_send(lab, ends, &frames);
+    let run = thrown_at_send(&lab, &ends, &frames);
     assert!(corrupt > 0 && wanted["damaged"] > 0 && wanted["icmp_error_ours"] == 1);
     assert_eq!(
         counts(&run.json()["ledger"]["arrived"]["foreign"]),
