@@ -154,11 +154,14 @@ fn a_loop_that_was_moved_is_not_reported_as_its_cores() {
 #[test]
 fn a_worker_that_was_moved_is_told() {
     let Some(lab) = require(&NEEDS) else { return };
-    let arguments = "send --port ring --no-huge --no-doctor --rate 5kpps --duration 3s --cores 1 --json";
-    let arguments: Vec<&str> = arguments.split(' ').collect();
-    let stays = lab.dropless(&arguments).run();
+    let send = |duration| {
+        let fixed = "send --port ring --no-huge --no-doctor --rate 5kpps --cores 1 --json --duration";
+        let fixed: Vec<&str> = fixed.split(' ').collect();
+        lab.dropless(&[&fixed[..], &[duration]].concat())
+    };
+    let stays = send("1s").run();
     assert!(!is_told(&stays), "{stays}");
-    let running = lab.dropless(&arguments).spawn();
+    let running = send("3s").spawn();
     move_away(&thread_of(&running, "dropless-1"));
     let run = running.wait(LIMIT);
     assert!(is_told(&run), "{run}");

@@ -156,7 +156,7 @@ fn a_tap_on_a_flood_loses_what_it_says_and_one_that_is_stopped_says_so_too() {
     let host = host(&lab, &["--rate", "max", "--duration", "60s", "--size", "1000"]);
     let tap = attach(&lab, &host, &["--to", "flood.pcapng"]);
     tap.signal(Signal::SIGSTOP);
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     tap.signal(Signal::SIGCONT);
     std::thread::sleep(Duration::from_millis(500));
     let seen = interrupted(tap);

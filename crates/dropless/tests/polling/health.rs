@@ -205,7 +205,7 @@ fn a_long_rest_by_plan_is_healthy() {
     let Some(lab) = require(&[]) else { return };
     let mut arguments: Vec<&str> = SEARCH.to_vec();
     let settle = arguments.iter().position(|argument| *argument == "--settle");
-    arguments[settle.expect("it settles") + 1] = "8s";
+    arguments[settle.expect("it settles") + 1] = "6s";
     let (searching, address) = serve(&lab, &arguments);
     let settles = || {
         let body = health(address).1;
@@ -235,7 +235,7 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
     // What starts a process in a namespace: the real one, but slow to start the second way's reflector.
     let tools = lab.path("tools");
     std::fs::create_dir(&tools).expect("a directory");
-    let script = "#!/bin/sh\ncase \"$*\" in *exec*reflect*io=mmsg*) sleep 7 ;; esac\nreal=$(PATH=${PATH#*:}; command -v ip)\nexec \"$real\" \"$@\"\n";
+    let script = "#!/bin/sh\ncase \"$*\" in *exec*reflect*io=mmsg*) sleep 6 ;; esac\nreal=$(PATH=${PATH#*:}; command -v ip)\nexec \"$real\" \"$@\"\n";
     std::fs::write(tools.join("ip"), script).expect("a script");
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(tools.join("ip"), executable).expect("a script");
@@ -251,7 +251,7 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
         "--trials",
         "1",
         "--duration",
-        "1s",
+        "300ms",
         "--quiet",
         "--metrics",
         ":0",

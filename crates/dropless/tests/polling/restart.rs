@@ -1,6 +1,6 @@
 //! Ends and returns: kill -9 and start again, peers that vanish and come back, signals, sockets in use, old probes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::support::wire::{Wire, assert_all_back, assert_conserved};
@@ -76,6 +76,13 @@ fn rows(path: PathBuf) -> Vec<Vec<String>> {
         .skip(1)
         .map(|line| line.split(',').map(Into::into).collect())
         .collect()
+}
+
+/// How many packets of a sender have come back, by its finished rows.
+fn back(counts: &Path) -> u64 {
+    let rows = rows(counts.to_owned());
+    let received = rows.iter().map(|row| row[2].parse::<u64>().expect("a count"));
+    received.sum()
 }
 
 /// Free hugepages of the machine.
@@ -184,14 +191,17 @@ fn reflector_vanishes(far: &str, near: &str, comes_back: bool) {
     let Some(lab) = require(&[]) else { return };
     let first = reflect(&lab, far, &[]);
     let sender = lab
-        .dropless(&send(near, &["--duration", "4s", "--interval", "100ms"]))
+        .dropless(&send(near, &["--duration", "60s", "--interval", "100ms"]))
         .spawn();
     let counts = run_directory(&lab, "send").join("intervals.csv");
-    assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    assert!(until(LIMIT, || back(&counts) > 0), "{sender:?}");
     first.kill();
+    let before = back(&counts);
     let second = reflect(&lab, far, &[]);
-    let sent = sender.wait(LIMIT);
-    let second = stop(second);
+    // More than was under way when it was killed.
+    let goes_on = || !comes_back || back(&counts) > before + 1000;
+    assert!(until(LIMIT, goes_on), "{sender:?}\n{second:?}");
+    let (sent, second) = (stop(sender), stop(second));
     assert_eq!((sent.code, sent.signal), (Some(2), None), "{sent}");
     let json = sent.json();
     assert_eq!(json["verdict"], "invalid", "{sent}");
@@ -229,12 +239,7 @@ fn killed_on_an_interface(kind: &str) {
     let arguments = ["--rate", "2kpps", "--duration", "120s", "--interval", "100ms"];
     let sender = wire.send(&lab, "packet", &arguments).spawn();
     let counts = run_directory(&lab, "send").join("intervals.csv");
-    let back = || {
-        let rows = rows(counts.clone());
-        rows.iter()
-            .map(|row| row[2].parse::<u64>().expect("a count"))
-            .sum::<u64>()
-    };
+    let back = || back(&counts);
     for _ in 0..2 {
         assert!(until(LIMIT, || back() > 0), "{sender:?}");
         reflector.kill();

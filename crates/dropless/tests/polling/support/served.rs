@@ -83,7 +83,7 @@ pub fn lossy(lab: &Lab) -> (Running, SocketAddr) {
             "--rate",
             "5kpps",
             "--count",
-            "10k",
+            "2k",
             "--drain",
             "500ms",
             "--fault",
