@@ -24,7 +24,7 @@ tell "$from" "dst_mac $(cat "/sys/class/net/$to/address")"
 pcibind vfio-pci "$near" "$far" || fail "binding failed"
 # Nothing but the reflector's worker on core 1, this shell neither.
 taskset -p 1 $$ >/dev/null
-taskset 3 dropless reflect --cores 1 --no-doctor --port "pci:$far" --descriptors 64 --explain --json --duration 60s \
+taskset 3 dropless reflect --cores 1 --no-doctor --port "pci:$far" --descriptors 64 --explain --json --duration 180s \
     >reflect.json 2>reflect.txt &
 reflector=$!
 until_said reflecting reflect.txt

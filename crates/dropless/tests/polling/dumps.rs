@@ -16,7 +16,7 @@ const NEEDS: [Need; 5] = [
 /// In a mount namespace of its own, so that hugepages in files are nobody else's business. The run's files go with it.
 const SCRIPT: &str = r#"
     mkdir -p pages && mount -t hugetlbfs hugetlbfs pages || exit 9
-    "$DROPLESS" send --rate 1kpps --duration 60s --json --quiet --no-doctor --cores 0 --dpdk-tools >host.json &
+    "$DROPLESS" send --rate 1kpps --duration 20s --json --quiet --no-doctor --cores 0 --dpdk-tools >host.json &
     host=$!
     prefix=dropless-$host
     for i in $(seq 100); do [ -S /var/run/dpdk/$prefix/mp_socket ] && break; sleep 0.1; done
