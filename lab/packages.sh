@@ -5,8 +5,8 @@
 # ${XDG_CACHE_HOME:-~/.cache}/dropless/vm, so no root is needed and the system's apt stays as it is.
 set -eu
 
-# shellcheck source=lab/mirror.sh
-. "$(dirname "$0")/mirror.sh"
+# shellcheck source=lab/lib.sh
+. "$(dirname "$0")/lib.sh"
 
 [ "$(uname -m)" = x86_64 ] || fail "the virtual machine is for x86_64, this is $(uname -m)"
 ID='' VERSION_CODENAME=''
@@ -14,7 +14,7 @@ ID='' VERSION_CODENAME=''
 . /etc/os-release
 [ "$ID" = debian ] || fail "the virtual machine is made of Debian packages, and this is ${ID:-unknown}"
 
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/dropless/vm/$VERSION_CODENAME
+cache=$cache/vm/$VERSION_CODENAME
 root=$cache/root
 if [ -e "$cache/complete" ]; then
     echo "$root"
