@@ -138,7 +138,7 @@ fn behind_link(link: LinkType, data: &[u8]) -> Option<(usize, u16)> {
         LinkType::Sll2 => (SLL2, ether_type(data, 0)),
         LinkType::Ethernet | LinkType::Other(_) => return None,
     };
-    Some((at, ether_type?)).filter(|_| data.len() >= at)
+    (data.len() >= at).then_some((at, ether_type?))
 }
 
 #[cold]

@@ -88,7 +88,7 @@ fn packets_cross_a_ring_pair() {
     assert_eq!(pool.in_use(), 10);
     drop((port_a, port_b, burst));
     assert_eq!(pool.in_use(), 0);
-    assert!(pool.audit().is_empty());
+    assert_eq!(pool.audit().len(), 0);
     let mut burst = Burst::new(&eal);
     assert_eq!(pool.allocate(&mut burst, 10), 10);
     assert_eq!(pool.audit().len(), 10);

@@ -70,7 +70,7 @@ mod tests {
     fn a_short_stall_costs_nothing() {
         // 100 us at 30 Mpps are 3000 packets.
         let mut bucket = Bucket::new(RING);
-        assert!(bucket.stall(0.0, 100e-6) == 0.0);
+        assert!(bucket.stall(0.0, 100e-6) <= 0.0);
         assert!((bucket.waiting - 3000.0).abs() < 1e-6);
     }
 

@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn every_place_has_its_own_name_and_a_meaning() {
         for (index, place) in PLACES.iter().enumerate() {
-            assert!(!place.meaning.is_empty());
+            assert_ne!(place.meaning, "");
             assert!(PLACES[..index].iter().all(|other| other.name != place.name));
             assert_eq!(Place::named(&place.name), *place);
         }

@@ -135,10 +135,14 @@ impl Limiter {
 
 #[inline]
 fn account(due: &AtomicU64, interval: Interval, now_ns: u64) -> Result<(), Over> {
-    let step = |due| interval.next(due, now_ns);
-    due.fetch_update(Relaxed, Relaxed, step)
-        .map(drop)
-        .map_err(|_| Over::Rate)
+    let mut was = due.load(Relaxed);
+    loop {
+        let next = interval.next(was, now_ns).ok_or(Over::Rate)?;
+        match due.compare_exchange_weak(was, next, Relaxed, Relaxed) {
+            Ok(_) => return Ok(()),
+            Err(other) => was = other,
+        }
+    }
 }
 
 /// A group's key: never 0, which is an empty entry's.

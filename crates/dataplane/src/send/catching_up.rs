@@ -68,6 +68,6 @@ mod tests {
     fn a_sender_that_is_kept_away_while_it_catches_up_sends_no_whole_bunch() {
         let [all, whole] = counted(&[(50, 32), (60, 32), (28, 28)]);
         assert_eq!(all, [(50, 1)]);
-        assert!(whole.is_empty());
+        assert!(whole.is_empty(), "{whole:?}");
     }
 }

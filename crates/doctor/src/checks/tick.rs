@@ -120,7 +120,7 @@ mod tests {
         let machine = Machine::with(&[("/proc/interrupts", BEFORE)]).watched(&[]);
         let finding = machine.finding(check);
         assert!(finding.remedies[0].fix.to_string().contains("CONFIG_NO_HZ_FULL"));
-        assert!(finding.booted().is_empty());
+        assert_eq!(finding.booted().len(), 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn codes(machine: &Fixture) -> Vec<&'static str> {
 #[test]
 fn a_good_machine_is_quiet_and_a_bad_one_is_not() {
     let machine = Fixture::new();
-    assert!(codes(&machine).is_empty());
+    assert_eq!(codes(&machine).len(), 0);
     machine.remove(&format!("{NODE}/hugepages"));
     machine.hugepages(0, 2048, 0, 0);
     let clock = "/sys/devices/system/clocksource/clocksource0";

@@ -189,7 +189,9 @@ fn trial(
     }
     let captured = count(&bed.file);
     let _ = std::fs::remove_file(&bed.file);
-    let packets = sent["sent"].as_u64().unwrap_or_else(|| panic!("dropless send: {sent}"));
+    let packets = sent["sent"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("dropless send: {sent}"));
     Trial {
         rate: sent["rate_tx_pps"].as_f64().expect("a rate"),
         sent: packets,

@@ -77,7 +77,7 @@ pub fn feed<'p, 'e: 'p>(
         return Ok(Vec::new());
     };
     let (far_mac, backlog) = (far.mac, far.tx_room());
-    let queues: Vec<_> = far.tx.drain(..).collect();
+    let queues: Vec<_> = std::mem::take(&mut far.tx);
     let count = queues.len();
     let mix = SizeMix::Imix(64);
     let schedule = Schedule::build(&[StreamWeights::new(1.0, &mix)])?;

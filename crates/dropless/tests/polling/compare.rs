@@ -213,7 +213,7 @@ fn what_a_killed_comparison_leaves_is_taken_away_by_the_next() {
     running.wait_for("for its latency", Duration::from_secs(60));
     let left = namespaces();
     running.kill();
-    assert!(!left.is_empty());
+    assert_ne!(left.len(), 0);
     let name = left[0].split_whitespace().next().expect("a name").to_owned();
     let lives = || {
         let output = Command::new("ip").args(["netns", "pids", &name]).output();

@@ -202,6 +202,7 @@ fn what_is_not_ours_is_neither_replaced_nor_removed() {
             assert_refused(&refused, &["not ours", "--dir"]);
         }
     }
-    assert!(std::fs::read(lab.path("program/dropless")).unwrap() == program);
+    let same = std::fs::read(lab.path("program/dropless")).unwrap() == program;
+    assert!(same, "the program is as it was");
     assert!(lab.path("text/dropless").is_file() && lab.path("directory/dropless").is_dir());
 }

@@ -110,7 +110,7 @@ fn a_packet_that_nobody_names_fails_the_round() {
     let mut hidden = sender(99, &[]);
     hidden.ledger.unexplained = 0;
     hidden.unexplained = 0;
-    assert!(!account_of(&hidden, &Missing::Nothing).problems.is_empty());
+    assert_ne!(account_of(&hidden, &Missing::Nothing).problems.len(), 0);
 }
 
 #[test]

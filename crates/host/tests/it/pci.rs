@@ -18,7 +18,7 @@ fn bound_to_vfio_with_hugepages_it_is_ready() {
         (prepared.memory, prepared.numa_node),
         (Memory::HugePages, Some(0))
     );
-    assert!(prepared.notes.is_empty());
+    assert_eq!(prepared.notes.len(), 0);
 }
 
 #[test]

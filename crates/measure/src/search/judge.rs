@@ -148,7 +148,7 @@ mod tests {
     fn a_sender_that_fell_short_is_not_the_path() {
         let trial = Trial::of(ASK, &summary(900, 900, &[], 0, &["underoffered"]));
         assert_eq!((trial.due, trial.limit(0.0)), (1000, Some(Limit::Sender)));
-        assert!(trial.invalid.is_empty());
+        assert_eq!(trial.invalid.len(), 0);
     }
 
     #[test]

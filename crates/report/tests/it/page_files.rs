@@ -99,9 +99,9 @@ fn percentile_curves_are_read_back() {
     let base = tempfile::tempdir().unwrap();
     let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
     run.write_summary(&common::clean()).unwrap();
-    assert!(load::load(run.path()).unwrap().latency.is_empty());
+    assert_eq!(load::load(run.path()).unwrap().latency.len(), 0);
     run.write_latency(&measure::Histogram::new(11)).unwrap();
-    assert!(load::load(run.path()).unwrap().latency.is_empty());
+    assert_eq!(load::load(run.path()).unwrap().latency.len(), 0);
     let mut latency = measure::Histogram::new(11);
     (1..=100_000).for_each(|ns| latency.record(ns, 1));
     run.write_latency(&latency).unwrap();

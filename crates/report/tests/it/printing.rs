@@ -38,7 +38,7 @@ fn words_on_stdout_without_json_and_no_colour_in_a_pipe() {
     let output = show(&[]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\nVALID: ") && !text.contains('\x1b'), "{text}");
-    assert!(output.stderr.is_empty());
+    assert_eq!(output.stderr.len(), 0);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn quiet_prints_nothing_but_the_json() {
     assert!(quiet.stdout.is_empty() && quiet.stderr.is_empty());
     let json = show(&["--quiet", "--json"]).output().unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&json.stdout).is_ok());
-    assert!(json.stderr.is_empty());
+    assert_eq!(json.stderr.len(), 0);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn drop_of(
     change(&mut frame, template.l2_len());
     let before = frame.clone();
     let result = reflect(&mut frame, only_ours);
-    assert!(result.is_ok() != (frame == before));
+    assert_ne!(result.is_ok(), frame == before);
     result
 }
 

@@ -232,7 +232,7 @@ fn two_tunes_do_not_run_at_once_and_a_torn_line_is_no_change() {
     machine
         .files
         .write(doctor::tune::journal::DEFAULT, "{\"kind\":\"val");
-    assert!(undone(&machine).is_empty());
+    assert_eq!(undone(&machine).len(), 0);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn what_is_only_out_of_sight_stays_in_the_journal() {
         machine.snapshot().keys().collect::<Vec<_>>(),
         before.keys().collect::<Vec<_>>()
     );
-    assert!(undone(&machine).is_empty());
+    assert_eq!(undone(&machine).len(), 0);
 }
 
 /// What a journal names is written as root.

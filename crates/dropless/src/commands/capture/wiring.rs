@@ -158,7 +158,7 @@ fn queues<'p, 'e: 'p>(
     let receivers = stage.cores.len() - 1;
     let hands_over = (receivers > 0).then_some(stage.clock);
     for port in 0..stage.ports.len() {
-        let queues: Vec<_> = stage.ports[port].rx.drain(..).collect();
+        let queues: Vec<_> = std::mem::take(&mut stage.ports[port].rx);
         let several = queues.len() > 1;
         let is_file = stage.ports[port].traits().medium == host::Medium::Files;
         for (queue, rx) in queues.into_iter().enumerate() {

@@ -138,7 +138,7 @@ impl Making<'_> {
         } else {
             plan.verify.into()
         };
-        let queues: Vec<_> = open.rx.drain(..).collect();
+        let queues: Vec<_> = std::mem::take(&mut open.rx);
         let holes_max = if queues.len() == 1 { HOLES_MAX } else { 0 };
         for (queue, rx) in queues.into_iter().enumerate() {
             let counters = ReceiveCounters::new();

@@ -115,8 +115,8 @@ impl<J: Judges> ActiveForward<J> {
                 stage.ports[to].uri,
                 rx.min(tx)
             );
-            let rx: Vec<_> = stage.ports[from].rx.drain(..).collect();
-            let tx: Vec<_> = stage.ports[to].tx.drain(..).collect();
+            let rx: Vec<_> = std::mem::take(&mut stage.ports[from].rx);
+            let tx: Vec<_> = std::mem::take(&mut stage.ports[to].tx);
             let pairs = rx.into_iter().zip(tx).enumerate();
             queues.extend(pairs.map(|(queue, pair)| (queue, (from, to), pair)));
         }
