@@ -34,11 +34,6 @@ int dl_pdump_init(void)
 	return error_of(rte_pdump_init());
 }
 
-int dl_eal_cleanup(void)
-{
-	return rte_eal_cleanup();
-}
-
 const char *dl_runtime_dir(void)
 {
 	return rte_eal_get_runtime_dir();
