@@ -129,6 +129,11 @@ pub fn link_of(sys: &Sys, name: &str) -> Option<Link> {
     sys.exists(&base).then(|| link(sys, &base))
 }
 
+/// How often the interface lost its carrier since it was made: also for less time than lies between two looks.
+pub fn carrier_losses(sys: &Sys, name: &str) -> Option<u64> {
+    sys.number(Path::new(CLASS).join(name).join("carrier_down_count"))
+}
+
 /// Frames that the interface received and the kernel, or an XDP program of ours, had no room for.
 pub fn rx_dropped(sys: &Sys, name: &str) -> Option<u64> {
     sys.number(Path::new(CLASS).join(name).join("statistics/rx_dropped"))

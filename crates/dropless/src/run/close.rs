@@ -42,6 +42,8 @@ pub struct PortEnd {
     /// Whether its counters are those of hardware.
     pub counts_on_wire: bool,
     pub link_losses: u32,
+    /// Whether a peer that is away takes no frame, so that none is lost unseen.
+    pub pushes_back: bool,
     /// Whether the interface below it was removed.
     pub is_gone: bool,
     /// Whether its counters could be read at the end.
@@ -190,6 +192,7 @@ impl PortEnd {
             counts_refusals: open.traits().counts_refusals,
             counts_on_wire: open.traits().counts_on_wire,
             link_losses: open.tending.losses,
+            pushes_back: open.traits().pushes_back,
             is_gone: open.is_gone(),
             is_read: open.stats().is_some(),
         }
@@ -214,6 +217,15 @@ impl Ending<'_> {
     pub fn removed(&self) -> Vec<String> {
         let gone = self.ports.iter().filter(|port| port.is_gone);
         gone.map(|port| port.summary.uri.clone()).collect()
+    }
+
+    /// The losses of links over which frames went that nobody has counted since.
+    pub fn costly_link_losses(&self) -> Vec<LinkLoss> {
+        let is_costly = |port: &&PortEnd| !port.pushes_back;
+        let costly: Vec<_> = self.ports.iter().filter(is_costly).map(|port| &port.summary.uri).collect();
+        let mut losses = self.link_losses.clone();
+        losses.retain(|loss| costly.contains(&&loss.port));
+        losses
     }
 
     /// What became of the links of a run that goes on without.

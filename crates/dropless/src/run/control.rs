@@ -107,6 +107,8 @@ pub struct Watch<'w, 'e> {
     drivers: Drivers,
     /// Of each port the loss of its link that has not ended.
     down: Vec<Option<usize>>,
+    /// When links were last looked at, ns after the start.
+    looked_ns: u64,
 }
 
 impl<'w, 'e> Watch<'w, 'e> {
@@ -126,6 +128,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 .map(|open| Wait::new(&open.uri, run.needs.patience))
                 .collect(),
             down: vec![None; ports.len()],
+            looked_ns: 0,
             look: Look {
                 ports,
                 start,
@@ -232,6 +235,7 @@ impl<'w, 'e> Watch<'w, 'e> {
             .clock
             .ns(now())
             .since(self.look.clock.ns(self.look.start));
+        let looked_ns = std::mem::replace(&mut self.looked_ns, at_ns);
         for (index, (open, down)) in self.look.ports.iter_mut().zip(&mut self.down).enumerate() {
             let up = open.tend().up;
             let is_awaited = !up && open.tending.losses == 0;
@@ -249,6 +253,12 @@ impl<'w, 'e> Watch<'w, 'e> {
                         down_ns: None,
                     });
                 }
+                // It was away between two looks, at most for as long as lies between these.
+                (true, None) if open.tending.flapped => self.look.link_losses.push(LinkLoss {
+                    port: open.uri.to_string(),
+                    at_ns: looked_ns,
+                    down_ns: Some(at_ns.saturating_sub(looked_ns)),
+                }),
                 (true, Some(loss)) => {
                     let loss = &mut self.look.link_losses[loss];
                     loss.down_ns = Some(at_ns.saturating_sub(loss.at_ns));

@@ -108,6 +108,7 @@ impl<'e> OpenPort<'e> {
     /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
     pub fn begin(&mut self) {
         self.before = self.counted();
+        self.tending.carrier_losses = self.carrier_losses();
         if let Some(far) = &mut self.far {
             far.begin();
         }
@@ -279,13 +280,20 @@ impl<'e> OpenPort<'e> {
 
     /// The link, and what it takes to have one again.
     pub fn tend(&mut self) -> LinkState {
+        // Before the link: what is lost after this is seen by the next look.
+        let carrier_losses = self.carrier_losses();
         let link = self.link();
         let device = match &mut self.carrier {
             Carrier::Devices(devices) => devices.first_mut(),
             Carrier::Sockets(_) => None,
         };
-        self.tending.look(link.up, device, &self.uri);
+        self.tending.look(link.up, carrier_losses, device, &self.uri);
         link
+    }
+
+    /// How often the interface below it has lost its carrier.
+    fn carrier_losses(&self) -> Option<u64> {
+        host::interface::carrier_losses(&Sys::at("/"), self.interface()?)
     }
 
     /// Whether it has no link, and gets one by calling again.

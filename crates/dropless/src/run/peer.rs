@@ -214,6 +214,10 @@ pub struct Tending {
     up: bool,
     /// How often the link went away.
     pub losses: u32,
+    /// What the interface counts of them, at the last look.
+    pub carrier_losses: Option<u64>,
+    /// Whether the link was away and came back since the look before the last.
+    pub flapped: bool,
     tried: Instant,
 }
 
@@ -223,6 +227,8 @@ impl Default for Tending {
         Self {
             up: false,
             losses: 0,
+            carrier_losses: None,
+            flapped: false,
             tried: Instant::now(),
         }
     }
@@ -236,10 +242,17 @@ impl Tending {
 
     /// Notes the link as it is, and lets a memif client without one call its server again, which the driver does only
     /// when it is started. Its queues give and take nothing meanwhile.
-    pub fn look(&mut self, up: bool, port: Option<&mut Port<'_>>, uri: &PortUri) {
+    pub fn look(
+        &mut self,
+        up: bool,
+        carrier_losses: Option<u64>,
+        port: Option<&mut Port<'_>>,
+        uri: &PortUri,
+    ) {
         let has_gone = self.up && !up;
-        self.losses += u32::from(has_gone);
-        self.up = up;
+        self.flapped = self.up && up && carrier_losses > self.carrier_losses;
+        self.losses += u32::from(has_gone || self.flapped);
+        (self.up, self.carrier_losses) = (up, carrier_losses);
         let Some(port) = port else { return };
         let traits = uri.kind.traits();
         let calls_again = traits.calls && !traits.calls_once;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::attach::{assert_balanced, attach};
 use crate::support::served::{get, samples, serve};
-use crate::support::wire::{assert_refused, interrupted};
+use crate::support::wire::{assert_invalid, assert_refused, interrupted};
 use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -350,6 +350,31 @@ fn what_was_killed_leaves_nothing_in_the_way() {
     let again = path.forward(&lab, "xdp", &["--cores", "0"]);
     path.ping();
     assert_sound(&interrupted(again));
+}
+
+/// What went to an interface whose link was lost nobody has counted: neither forwarded nor lost.
+fn a_lost_link_makes_it_invalid(kind: &str) {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    let running = path.forward(&lab, kind, &["--cores", "0"]);
+    path.ping();
+    path.right.ip(&["link", "set", "r0", "down"]);
+    path.right.ip(&["link", "set", "r0", "up"]);
+    path.right.wait_for_link("r0");
+    path.ping();
+    assert_invalid(&interrupted(running), &format!("port {kind}:mr lost its link"));
+}
+
+#[test]
+fn a_lost_link_makes_it_invalid_over_af_packet() {
+    a_lost_link_makes_it_invalid("packet");
+}
+
+#[test]
+fn a_lost_link_makes_it_invalid_over_af_xdp() {
+    a_lost_link_makes_it_invalid("xdp");
 }
 
 /// Of embedded rings the other ends are in the same process: a demonstration that needs nothing.

@@ -74,6 +74,7 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         sent: total.forwarded,
         received: total.received,
         removed: ending.removed(),
+        link_losses: ending.costly_link_losses(),
         ..ending.evidence(Role::Forward)
     });
     ending.notes.extend(ending.link_notes());
