@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::Instant;
 
@@ -29,6 +29,8 @@ pub struct CaptureFile {
     reserved: u64,
     /// How long it shall be at most.
     most: u64,
+    /// Bytes that were in it and are not any more.
+    missing: u64,
 }
 
 /// Room that is kept ahead: the file system finds it at once, and in one piece. While it does that it writes nothing.
@@ -67,6 +69,7 @@ impl CaptureFile {
             begun: Instant::now(),
             reserved: 0,
             most: most.unwrap_or(u64::MAX),
+            missing: 0,
         })
     }
 
@@ -112,6 +115,8 @@ impl CaptureFile {
 
     /// Where `len` bytes go, behind so many others that are under way.
     pub fn place(&mut self, others: u64, len: u64) -> u64 {
+        // Before it is written behind what was cut off: a hole has a length, too.
+        self.look();
         let place = self.len + others;
         self.reserve(place + len);
         place
@@ -161,16 +166,24 @@ impl CaptureFile {
         Ok(())
     }
 
+    /// Looks whether all is there that is in it for good: anybody may cut it off, and remove it.
+    fn look(&mut self) {
+        let Ok(about) = self.file.metadata() else { return };
+        let there = if about.nlink() == 0 { 0 } else { about.len() };
+        self.missing = self.missing.max(self.len.saturating_sub(there));
+    }
+
     /// Cuts off what is not in it for good.
     pub fn cut(&mut self) -> io::Result<()> {
         (self.beyond, self.reserved) = (0, self.len);
         self.file.set_len(self.len)
     }
 
-    /// Ends it with `last`. Returns its length.
-    pub fn end(mut self, last: &[u8]) -> io::Result<u64> {
+    /// Ends it with `last`. Returns its length, and how many bytes of that are not there.
+    pub fn end(mut self, last: &[u8]) -> io::Result<(u64, u64)> {
+        self.look();
         self.cut()?;
         self.file.write_all_at(last, self.len)?;
-        Ok(self.len + last.len() as u64)
+        Ok((self.len + last.len() as u64, self.missing))
     }
 }

@@ -68,8 +68,10 @@ impl Files {
     pub fn end(&mut self, last: &[u8], written: &mut Written) {
         let Some(file) = self.file.take() else { return };
         match file.end(last) {
-            Ok(len) => {
+            Ok((len, missing)) => {
                 written.bytes += len;
+                let short = self.kept.back().filter(|_| missing > 0);
+                written.short.extend(short.map(|path| (path.clone(), missing)));
                 if let (Some(path), Some(packer)) = (self.kept.back(), &self.packer) {
                     packer.pack(path);
                 }

@@ -40,6 +40,8 @@ pub struct Written {
     pub error: Option<String>,
     /// How often it refused.
     pub errors: u64,
+    /// Files that others removed or cut off while they were written, and how many bytes each lacks.
+    pub short: Vec<(PathBuf, u64)>,
     /// Packets that were still in the ring when the disk refused for the last time.
     pub lost: u64,
     /// What was compressed, where that was asked for.

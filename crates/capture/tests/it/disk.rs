@@ -1,6 +1,7 @@
 //! The disk: what the ring held is in the files, once, in order; a full disk loses nothing that the ring can hold.
 
 use std::fs::Permissions;
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,14 +55,19 @@ fn push(producer: &mut Producer, number: u64, len: usize) -> bool {
     producer.push(&head, len, [&data[..]]).is_ok()
 }
 
-/// Pushes so many packets of 1000 bytes, for which the disk makes room, and ends.
-fn fill(producer: &mut Producer, disk: &mut Disk, count: u64) {
-    for number in 0..count {
+/// Pushes these packets of 1000 bytes, for which the disk makes room.
+fn fill_with(producer: &mut Producer, disk: &mut Disk, numbers: Range<u64>) {
+    for number in numbers {
         while !push(producer, number, 1000) {
             disk.step(Instant::now()).unwrap();
         }
         producer.commit();
     }
+}
+
+/// Pushes so many of them, and ends.
+fn fill(producer: &mut Producer, disk: &mut Disk, count: u64) {
+    fill_with(producer, disk, 0..count);
     producer.end();
 }
 
@@ -399,6 +405,39 @@ fn full_for_a_while(is_awaited: bool) {
     let _ = Command::new("umount").arg(path).status();
     assert_eq!((written.packets, written.lost), (count, 0), "{written:?}");
     assert!(there.into_iter().eq(0..count));
+}
+
+/// What others remove or cut off while it is written is told, and how much that is.
+#[test]
+fn what_others_took_away_is_told() {
+    for is_removed in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut producer, ring) = ring(16);
+        let mut disk = disk((&mut producer, &ring), policy(dir.path()));
+        fill_with(&mut producer, &mut disk, 0..1000);
+        while disk.written().packets == 0 {
+            disk.step(Instant::now()).unwrap();
+        }
+        let path = dir.path().join("00001.pcapng");
+        if is_removed {
+            std::fs::remove_file(&path).unwrap();
+        } else {
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_len(0)
+                .unwrap();
+        }
+        fill_with(&mut producer, &mut disk, 1000..3000);
+        producer.end();
+        let written = disk.finish(&[]).unwrap();
+        let [(short, missing)] = &written.short[..] else {
+            panic!("{written:?}");
+        };
+        assert_eq!(*short, path);
+        assert!(*missing >= 1000 && *missing <= written.bytes, "{written:?}");
+    }
 }
 
 /// Whoever could read what was there cannot read the packets.

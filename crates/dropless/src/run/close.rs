@@ -222,7 +222,12 @@ impl Ending<'_> {
     /// The losses of links over which frames went that nobody has counted since.
     pub fn costly_link_losses(&self) -> Vec<LinkLoss> {
         let is_costly = |port: &&PortEnd| !port.pushes_back;
-        let costly: Vec<_> = self.ports.iter().filter(is_costly).map(|port| &port.summary.uri).collect();
+        let costly: Vec<_> = self
+            .ports
+            .iter()
+            .filter(is_costly)
+            .map(|port| &port.summary.uri)
+            .collect();
         let mut losses = self.link_losses.clone();
         losses.retain(|loss| costly.contains(&&loss.port));
         losses
@@ -278,8 +283,13 @@ fn short(files: &[(PathBuf, u64)]) -> Vec<(String, u64)> {
     files
         .iter()
         .filter_map(|(path, written)| {
-            let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-            let missing = written.saturating_sub(file.len());
+            let there = match path.metadata() {
+                Ok(about) if about.is_file() => about.len(),
+                Ok(_) => return None,
+                // Removed, or nobody can say.
+                Err(_) => 0,
+            };
+            let missing = written.saturating_sub(there);
             (missing > 0).then(|| (path.display().to_string(), missing))
         })
         .collect()

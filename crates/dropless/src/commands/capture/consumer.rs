@@ -30,6 +30,8 @@ struct Came {
     /// What it has not taken is lost, too: it could not go on.
     loses_rest: bool,
     files: Option<FileSummary>,
+    /// See [`Left`].
+    short: Vec<(String, u64)>,
     notes: Vec<Note>,
 }
 
@@ -49,6 +51,8 @@ pub struct ConsumerSide {
 pub struct Left {
     pub summary: ConsumerSummary,
     pub files: Option<FileSummary>,
+    /// Files that are shorter than what was written to them, and by how many bytes.
+    pub short: Vec<(String, u64)>,
     pub notes: Vec<Note>,
 }
 
@@ -79,6 +83,7 @@ impl ConsumerSide {
                 lost: written.lost,
                 loses_rest: false,
                 notes: notes(&written),
+                short: short(&written),
                 files: Some(FileSummary {
                     path,
                     files: written.files,
@@ -190,6 +195,7 @@ impl ConsumerSide {
         Ok(Left {
             summary,
             files: came.files,
+            short: came.short,
             notes: came.notes,
         })
     }
@@ -259,6 +265,13 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
         "{stem}_{number:05}_{time}{}",
         extension.unwrap_or_default()
     ))
+}
+
+fn short(written: &Written) -> Vec<(String, u64)> {
+    let short = written.short.iter();
+    short
+        .map(|(path, missing)| (path.display().to_string(), *missing))
+        .collect()
 }
 
 fn notes(written: &Written) -> Vec<Note> {

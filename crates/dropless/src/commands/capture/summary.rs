@@ -40,6 +40,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
             Ok(left) => {
                 consumers.push(left.summary);
                 files = files.or(left.files);
+                ending.short_files.extend(left.short);
                 ending.notes.extend(left.notes);
             }
             Err(error) => ending.died = ending.died.take().or(Some(error.to_string())),
