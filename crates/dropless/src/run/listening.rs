@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
+use host::Medium;
 use measure::{Clock, Ticks};
 
 use super::clock::now;
 use super::control::Look;
 use super::open::OpenPort;
+
+/// A file of which nothing came for so long has come to its end.
+const FILES_END: Duration = Duration::from_millis(200);
 
 /// How long it goes, and when its rows are due.
 pub struct Listening {
@@ -17,9 +21,11 @@ pub struct Listening {
     pub begun: Ticks,
     /// How long anything came.
     active: Duration,
-    /// What was received at the last look, and when that last rose.
+    /// What was received at the last look.
     seen: u64,
-    moved_at: Duration,
+    /// For how long nothing came since that last rose, while every worker polled: what waits for one that is away is no silence.
+    quiet: Duration,
+    rounds: Vec<u64>,
     /// Rows are at exact times.
     interval: Duration,
     ticks_per_row: u64,
@@ -37,7 +43,8 @@ impl Listening {
             begun: now(),
             active: Duration::ZERO,
             seen: 0,
-            moved_at: Duration::ZERO,
+            quiet: Duration::ZERO,
+            rounds: Vec::new(),
             interval,
             ticks_per_row: clock.ticks_from_ns(interval_ns),
             next_row: interval,
@@ -62,9 +69,14 @@ impl Listening {
     /// One look, when so many frames have been received.
     pub fn look(&mut self, look: &Look<'_, '_>, received: u64) {
         let before = std::mem::replace(&mut self.elapsed, look.since(self.begun));
+        let passed = self.elapsed.saturating_sub(before);
+        let rounds = std::mem::replace(&mut self.rounds, look.rounds.clone());
+        let mut rounds = self.rounds.iter().zip(&rounds);
         if received > self.seen {
-            self.active += self.elapsed.saturating_sub(before);
-            (self.seen, self.moved_at) = (received, self.elapsed);
+            self.active += passed;
+            (self.seen, self.quiet) = (received, Duration::ZERO);
+        } else if rounds.all(|(now, before)| *now >= before + 2) {
+            self.quiet += passed;
         }
     }
 
@@ -85,11 +97,12 @@ impl Listening {
 
     /// Whether it is over.
     pub fn is_over(&self, look: &Look<'_, '_>) -> bool {
-        let idle = self.elapsed.saturating_sub(self.moved_at);
-        let is_idle = self.seen > 0 && self.idle_exit.is_some_and(|most| idle > most);
+        let is_idle = self.seen > 0 && self.idle_exit.is_some_and(|most| self.quiet > most);
+        let is_file = |open: &OpenPort<'_>| open.traits().medium == Medium::Files;
+        let at_end = !look.ports.is_empty() && look.ports.iter().all(is_file) && self.quiet > FILES_END;
         let by_time = self.lasts.is_some_and(|lasts| self.elapsed >= lasts);
         let is_gone = look.ports.iter().any(OpenPort::is_gone);
-        look.is_interrupted || is_idle || look.worker_died || is_gone || by_time
+        look.is_interrupted || is_idle || at_end || look.worker_died || is_gone || by_time
     }
 
     /// How long it will last, s, and how much of that is done.

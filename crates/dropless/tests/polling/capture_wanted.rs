@@ -276,7 +276,8 @@ fn a_file_port_alone_is_stamped_by_its_file() {
     let [port, other] = [file, other].map(|file| format!("pcap:{file}"));
     let told = |ports: &[&str], to: &str| {
         let to = path(&lab, to);
-        let arguments = ["capture", "--json", "--to", &to, "--idle-exit", "1s"];
+        // It ends with its files.
+        let arguments = ["capture", "--json", "--to", &to];
         let run = lab.dropless(&[&arguments[..], ports].concat()).run();
         assert_balanced(&run);
         assert_eq!(run.code, Some(0), "{run}");

@@ -251,7 +251,6 @@ fn reflected(lab: &Lab, arguments: &[&str]) -> Finished {
         "reflect",
         "--json",
         "--port=pcap:out.pcap,back.pcap",
-        "--idle-exit=500ms",
     ];
     lab.dropless(&[&fixed[..], arguments].concat()).run()
 }
