@@ -138,10 +138,11 @@ impl<S: Measured> Expectation<S> {
 
     /// Compares with the result; what could not be measured does not meet any expectation.
     pub fn evaluate(&self, summary: &S) -> ExpectationResult {
-        let actual = (self.metric.value)(summary).filter(|value| !value.is_nan());
+        let measured = |metric: &Metric<S>| (metric.value)(summary).filter(|value| !value.is_nan());
+        let actual = measured(self.metric);
         let bound = match &self.bound {
             Bound::Value(value) => Some(*value),
-            Bound::Metric(metric) => (metric.value)(summary),
+            Bound::Metric(metric) => measured(metric),
         };
         let met = actual
             .zip(bound)

@@ -88,22 +88,27 @@ fn count(value: u64) -> Option<f64> {
     Some(value as f64)
 }
 
+/// A count of what came back, where that was asked for.
+fn back(summary: &Summary, value: u64) -> Option<f64> {
+    count(value).filter(|_| !summary.is_one_way())
+}
+
 const fn row<S>(name: &'static str, kind: Kind, value: fn(&S) -> Option<f64>) -> Metric<S> {
     Metric { name, kind, value }
 }
 
 /// The metrics of a run that sends.
 static METRICS: [Metric<Summary>; 21] = [
-    row("loss", Kind::Ratio, Summary::loss),
-    row("lost", Kind::Packets, |s| count(s.lost)),
+    row("loss", Kind::Ratio, |s| s.loss().filter(|_| !s.is_one_way())),
+    row("lost", Kind::Packets, |s| back(s, s.lost)),
     row("sent", Kind::Packets, |s| count(s.sent)),
-    row("received", Kind::Packets, |s| count(s.received)),
+    row("received", Kind::Packets, |s| back(s, s.received)),
     row("unsent", Kind::Packets, |s| count(s.ledger.unsent)),
-    row("duplicate", Kind::Packets, |s| count(s.duplicate)),
-    row("reordered", Kind::Packets, |s| count(s.reordered)),
-    row("corrupt", Kind::Packets, |s| count(s.corrupt)),
-    row("late", Kind::Packets, |s| count(s.late)),
-    row("unexplained", Kind::Packets, |s| count(s.unexplained)),
+    row("duplicate", Kind::Packets, |s| back(s, s.duplicate)),
+    row("reordered", Kind::Packets, |s| back(s, s.reordered)),
+    row("corrupt", Kind::Packets, |s| back(s, s.corrupt)),
+    row("late", Kind::Packets, |s| back(s, s.late)),
+    row("unexplained", Kind::Packets, |s| back(s, s.unexplained)),
     row("latency_min", Kind::Nanoseconds, |s| time(s.latency_ns.min)),
     row("latency_mean", Kind::Nanoseconds, |s| s.latency_ns.mean),
     row("latency_p50", Kind::Nanoseconds, |s| time(s.latency_ns.p50)),
@@ -114,7 +119,9 @@ static METRICS: [Metric<Summary>; 21] = [
     row("jitter", Kind::Nanoseconds, |s| s.jitter_ns),
     row("pdv", Kind::Nanoseconds, |s| time(s.pdv_ns)),
     row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
-    row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
+    row("rate_rx", Kind::Rate, |s| {
+        Some(s.rate_rx_pps).filter(|_| !s.is_one_way())
+    }),
 ];
 
 /// The metrics of a capture.

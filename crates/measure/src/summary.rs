@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::bunch::Bunch;
 use crate::ledger::Ledger;
 use crate::note::Note;
-use crate::place::Balance;
+use crate::place::{Balance, NOT_AWAITED};
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, Percentiles, PoolSummary, PortSummary,
     QueueSummary, StreamSummary, WorkerSummary,
@@ -146,6 +146,11 @@ impl Summary {
     /// Lost packets as a part (0 to 1) of those sent; `None` when nothing was sent.
     pub fn loss(&self) -> Option<f64> {
         (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
+    }
+
+    /// Whether it only sent: what comes back is no figure of it then.
+    pub fn is_one_way(&self) -> bool {
+        self.ledger.lost_at.contains_key(NOT_AWAITED)
     }
 
     /// The process exit code: 2 when invalid; with expectations they decide, else loss, duplicates and damage do.

@@ -165,7 +165,9 @@ pub enum Reason {
     #[error("the clock is not good: {0}")]
     ClockBad(String),
     /// A file is shorter than what was written to it.
-    #[error("{path} lacks {missing} bytes of what was written to it: was it removed or cut off, or is the disk full?")]
+    #[error(
+        "{path} lacks {missing} bytes of what was written to it: was it removed or cut off, or is the disk full?"
+    )]
     FileShort {
         /// The file.
         path: String,

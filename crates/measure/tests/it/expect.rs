@@ -1,6 +1,7 @@
 //! Every metric, operator and unit of `--expect`, and every way to write it wrong.
 #![allow(clippy::panic, reason = "a test helper shows the error it met")]
 
+use measure::ledger::NOT_AWAITED;
 use measure::metric::metric_names;
 use measure::result::Percentiles;
 use measure::{Balance, CaptureSummary, Expectation, Ledger, Place, Summary};
@@ -110,6 +111,29 @@ const METRICS: &[(&str, &str, &str, f64, &str)] = &[
     ("rate_tx", "rate_tx>=3.5Mpps", "rate_tx>3500kpps", 3.5e6, "pps"),
     ("rate_rx", "rate_rx>=1Mpps", "rate_rx>=rate_tx", 3.4e6, "pps"),
 ];
+
+/// Nobody waits for what a run sends that only sends: that none was lost is nothing that was measured.
+#[test]
+fn what_only_sends_has_no_figure_of_what_comes_back() {
+    let mut summary = summary();
+    summary
+        .ledger
+        .lost_at
+        .insert(NOT_AWAITED.to_owned(), summary.sent);
+    (summary.lost, summary.duplicate) = (0, 0);
+    for text in [
+        "loss==0",
+        "lost==0",
+        "duplicate==0",
+        "late<10",
+        "received<=sent",
+        "rate_rx<1Gpps",
+    ] {
+        let result = text.parse::<Expectation>().unwrap().evaluate(&summary);
+        assert_eq!((result.met, result.actual), (false, None), "{text}");
+    }
+    assert!("sent==1M".parse::<Expectation>().unwrap().evaluate(&summary).met);
+}
 
 #[test]
 fn every_metric_is_compared() {

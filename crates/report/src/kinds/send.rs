@@ -90,9 +90,18 @@ impl Kind for Summary {
         let packets = |number: u64| Some(number as f64);
         let latency = &self.latency_ns;
         let time = |value: Option<u64>| value.map(|ns| ns as f64);
-        // Of a run that only sends, what comes back is no figure.
-        let is_one_way = self.ledger.lost_at.contains_key(NOT_AWAITED);
-        if is_one_way && ["rate_rx", "received", "loss", "lost", "unexplained"].contains(&name) {
+        const BACK: [&str; 9] = [
+            "rate_rx",
+            "received",
+            "loss",
+            "lost",
+            "unexplained",
+            "duplicate",
+            "reordered",
+            "corrupt",
+            "late",
+        ];
+        if self.is_one_way() && BACK.contains(&name) {
             return None;
         }
         match name {

@@ -1,7 +1,6 @@
 //! What a `send` run came to in plain words, and its expectations.
 
 use measure::Summary;
-use measure::ledger::NOT_AWAITED;
 
 use crate::kind::Standing;
 use crate::number::{count, counted, share};
@@ -17,7 +16,7 @@ pub fn render(summary: &Summary, style: &Style) -> String {
 /// The one sentence about a measured run.
 pub fn outcome(summary: &Summary) -> String {
     let sent = format!("{} sent", counted(summary.sent, "packet"));
-    if summary.ledger.lost_at.contains_key(NOT_AWAITED) {
+    if summary.is_one_way() {
         return format!("{sent}, none expected back");
     }
     let mut troubles = Vec::new();
