@@ -37,6 +37,8 @@ pub struct Socket {
     fd: OwnedFd,
     local: SocketAddr,
     drops_before: u32,
+    /// What was told of them; by one thread at a time.
+    drops: AtomicU64,
     refusals: AtomicU64,
     failure: OnceLock<Failure>,
 }
@@ -103,10 +105,11 @@ impl Socket {
             fd,
             local,
             drops_before: 0,
+            drops: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
             failure: OnceLock::new(),
         };
-        socket.drops_before = socket.counted_drops();
+        socket.drops_before = socket.counted_drops().unwrap_or(0);
         Ok(socket)
     }
 
@@ -116,9 +119,15 @@ impl Socket {
     }
 
     /// Datagrams that the kernel threw away because this socket's buffer was full (or their checksum was wrong), since it
-    /// was opened.
+    /// was opened. The kernel counts in 32 bits: whoever asks before 2^32 came since the last time misses none.
     pub fn drops(&self) -> u64 {
-        u64::from(self.counted_drops().wrapping_sub(self.drops_before))
+        let told = self.drops.load(Ordering::Relaxed);
+        let Some(counted) = self.counted_drops() else {
+            return told;
+        };
+        let new = counted.wrapping_sub(self.drops_before).wrapping_sub(told as u32);
+        self.drops.store(told + u64::from(new), Ordering::Relaxed);
+        told + u64::from(new)
     }
 
     /// Bytes that may wait to be received, by the kernel's way of counting.
@@ -126,8 +135,8 @@ impl Socket {
         self.memory().map_or(0, |words| words[MEMINFO_RCVBUF] as usize)
     }
 
-    fn counted_drops(&self) -> u32 {
-        self.memory().map_or(0, |words| words[MEMINFO_DROPS])
+    fn counted_drops(&self) -> Option<u32> {
+        self.memory().map(|words| words[MEMINFO_DROPS])
     }
 
     fn memory(&self) -> Option<[u32; MEMINFO_WORDS]> {

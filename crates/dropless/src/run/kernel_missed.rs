@@ -9,10 +9,10 @@ use host::{MissedCount, PortUri, Sys};
 /// What the kernel has missed below a port since it was opened.
 #[derive(Debug, Default)]
 pub struct KernelMissed {
-    /// The interface's own count when the port was opened.
-    before: u64,
+    /// The interface's own count at the last look.
+    counted: Cell<u64>,
     sockets: PacketSockets,
-    /// The kernel forgets what it told of a socket.
+    /// What was told so far: the kernel forgets what it told of a socket, and with an interface what that counted.
     told: Cell<u64>,
 }
 
@@ -26,20 +26,42 @@ impl KernelMissed {
             missed.sockets = PacketSockets::of(interface)
                 .with_context(|| format!("cannot keep what this machine sends out of port {uri}"))?;
         }
-        missed.before = missed.get(uri);
+        missed.get(uri);
+        missed.told.set(0);
         Ok(missed)
     }
 
     /// What was missed since.
     pub fn get(&self, uri: &PortUri) -> u64 {
-        let ever = if let (MissedCount::Interface, Some(interface)) =
+        let new = if let (MissedCount::Interface, Some(interface)) =
             (uri.kind.traits().missed, uri.kind.interface())
         {
-            host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
+            self.new_of(host::interface::rx_dropped(&Sys::at("/"), interface))
         } else {
-            self.told.set(self.told.get() + self.sockets.new_drops());
-            self.told.get()
+            self.sockets.new_drops()
         };
-        ever.saturating_sub(self.before)
+        self.told.set(self.told.get() + new);
+        self.told.get()
+    }
+
+    /// What an interface missed since the last look, by what it counts now, if that can be read. One that counts less was
+    /// made anew.
+    fn new_of(&self, counted: Option<u64>) -> u64 {
+        let Some(counted) = counted else { return 0 };
+        let before = self.counted.replace(counted);
+        counted.checked_sub(before).unwrap_or(counted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interface that is made anew, or gone for a moment, takes nothing back that was missed.
+    #[test]
+    fn what_was_missed_stays() {
+        let missed = KernelMissed::default();
+        let looks = [Some(5), Some(9), None, Some(9), Some(2), Some(4)];
+        assert_eq!(looks.map(|counted| missed.new_of(counted)), [5, 4, 0, 0, 2, 2]);
     }
 }
