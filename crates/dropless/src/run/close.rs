@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
+use measure::units::format_duration;
 use measure::verdict::{Evidence, LinkLoss, Role};
 use measure::{Clock, ClockSummary, Explanation, Note, PortSummary, Stall, Ticks, WorkerSummary};
 use report::rundir::RunDir;
@@ -117,6 +118,7 @@ impl<'r> Closing<'r> {
         drop(ports);
         self.notes.extend(explanation.iter().flat_map(explain::notes));
         self.notes.extend(explain::moved(&self.left.stalled));
+        self.notes.extend(late(self.seen.late_ns));
         let (clock_summary, clock_problem) = self.clock.finish();
         let first_packet = |counters: &WorkerCounters| {
             let at = Some(counters.first_busy.get()).filter(|at| *at > 0)?;
@@ -276,6 +278,20 @@ impl Ending<'_> {
             ..Evidence::default()
         }
     }
+}
+
+/// Threads start in less.
+const LATE_NS: u64 = 100_000_000;
+
+/// What was due before the workers polled was not sent in its time: nobody else is to be blamed for that.
+fn late(late_ns: u64) -> Option<Note> {
+    (late_ns > LATE_NS).then(|| {
+        let text = format!(
+            "the workers polled first {} after the run had begun: something else kept them from their cores",
+            format_duration(late_ns)
+        );
+        Note::new("workers_late", text)
+    })
 }
 
 /// The files that are shorter than what was written to them, and by how many bytes.

@@ -90,6 +90,8 @@ impl Look<'_, '_> {
 
 /// What control saw of a run.
 pub struct Seen {
+    /// How long after the first packet was due the last worker polled, where there is a schedule.
+    pub late_ns: u64,
     pub link_losses: Vec<LinkLoss>,
     pub is_interrupted: bool,
     pub explainer: Option<Explainer>,
@@ -109,6 +111,8 @@ pub struct Watch<'w, 'e> {
     down: Vec<Option<usize>>,
     /// When links were last looked at, ns after the start.
     looked_ns: u64,
+    /// See [`Seen`].
+    late_ns: u64,
 }
 
 impl<'w, 'e> Watch<'w, 'e> {
@@ -129,6 +133,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 .collect(),
             down: vec![None; ports.len()],
             looked_ns: 0,
+            late_ns: 0,
             look: Look {
                 ports,
                 start,
@@ -165,6 +170,9 @@ impl<'w, 'e> Watch<'w, 'e> {
         // Without a schedule nothing waits for the last worker.
         while has_schedule && control.ready() < running.count() && running.ended_early().is_none() {
             std::thread::sleep(Duration::from_millis(1));
+        }
+        if has_schedule {
+            self.late_ns = self.look.elapsed().as_nanos() as u64;
         }
         self.look.ports.iter_mut().for_each(OpenPort::begin);
         // From here on it looks at what belongs to the run.
@@ -291,6 +299,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.tell(job);
         self.live.finish();
         Seen {
+            late_ns: self.late_ns,
             link_losses: self.look.link_losses,
             is_interrupted: self.look.is_interrupted,
             explainer: self.explainer,

@@ -100,7 +100,9 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
 fn ledger(ending: &Ending<'_>, tapped: Option<(u64, [u64; 2])>, total: Total, held: u64) -> Balance {
     let sum = |of: fn(&PortSummary) -> u64| ending.ports.iter().map(|port| of(&port.summary)).sum::<u64>();
     let (missed, no_buffer) = (sum(|port| port.rx_missed), sum(|port| port.rx_nombuf));
-    let (seen, [no_time, no_room]) = tapped.unwrap_or((total.received + missed + no_buffer, [0; 2]));
+    let errors = sum(|port| port.rx_errors);
+    let came = total.received + missed + no_buffer + errors;
+    let (seen, [no_time, no_room]) = tapped.unwrap_or((came, [0; 2]));
     let counted = [
         (Place::named(TAP_BUDGET), no_time),
         (Place::named(TAP_FULL), no_room),
@@ -111,6 +113,7 @@ fn ledger(ending: &Ending<'_>, tapped: Option<(u64, [u64; 2])>, total: Total, he
         (Place::named("held"), held),
         (Place::named("rx_missed"), missed),
         (Place::named("rx_nombuf"), no_buffer),
+        (Place::named("rx_error"), errors),
     ];
     Balance::of(seen, total.captured, counted)
 }

@@ -60,6 +60,8 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         .collect();
     let rules = job.judges.as_ref().map(J::summary);
     let mut imbalances: Vec<Imbalance> = ways.iter().filter_map(|way| Imbalance::of(&way.ledger)).collect();
+    // Each way may have all that a driver kept; both together have it once.
+    imbalances.extend(Imbalance::of(&ledger).filter(|_| imbalances.is_empty()));
     imbalances.extend(WAYS.into_iter().flat_map(|way| kernel(job, way, &ending)));
     let both = ending.ports.iter().enumerate().take(WAYS.len());
     imbalances.extend(both.filter_map(|(port, end)| {
@@ -123,7 +125,7 @@ fn counted<J: Judges>(job: &ActiveForward<J>, (from, to): (usize, usize), ending
         .filter_map(|side| side.side.totals.get())
         .map(|totals| totals.held);
     Counted {
-        entered: total.received + total.from_kernel + came.rx_missed + came.rx_nombuf,
+        entered: total.received + total.from_kernel + came.rx_missed + came.rx_nombuf + came.rx_errors,
         left,
         places: vec![
             (DENIED, total.denied),
@@ -136,6 +138,7 @@ fn counted<J: Judges>(job: &ActiveForward<J>, (from, to): (usize, usize), ending
             ("tx_error", leaves.tx_errors()),
             (RX_MISSED, came.rx_missed),
             (RX_NO_BUFFER, came.rx_nombuf),
+            ("rx_error", came.rx_errors),
         ],
     }
 }
