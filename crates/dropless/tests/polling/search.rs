@@ -105,11 +105,15 @@ fn the_highest_rate_is_measured_where_none_is_given() {
     let run = search(&lab, &[]);
     let range = run.json()["sizes"][0]["range"].clone();
     assert_eq!(range["ceiling"], "sender", "{run}");
-    let (_, lines) = journal(&lab);
+    let (directory, lines) = journal(&lab);
     assert_eq!(lines[0]["ceiling"], "sender", "{run}");
     assert_eq!(lines[0]["rate_pps"], range["max_pps"], "{run}");
     assert_eq!(run.code, Some(1), "{run}");
     assert_ne!(goal(&run, 0, 0)["limit"], "path", "{run}");
+    // That trial counts, too: what tells the run again compares the two, and would call it damaged.
+    assert_eq!(run.number("trials"), lines.len() as u64, "{run}");
+    let again = lab.dropless(&["report", &directory.display().to_string()]).run();
+    assert!(again.code == Some(0) && again.stderr.is_empty(), "{again}");
 }
 
 /// One packet in a hundred is dropped on the way at any rate: without loss nothing is carried, with 5 % everything is.

@@ -36,7 +36,7 @@ pub struct SearchReport {
     pub reasons: Vec<Note>,
     /// One for each frame size, in the order asked for.
     pub sizes: Vec<SizeResult>,
-    /// Trials of all sizes.
+    /// Trials of all sizes, those that only measured the highest rate among them.
     pub trials: u64,
     /// Seconds of sending in them.
     pub seconds: f64,

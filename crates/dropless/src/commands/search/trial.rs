@@ -55,6 +55,7 @@ impl Run<'_> {
             line
         };
         self.made += 1;
+        self.sending_s += line.trial.ask.seconds();
         self.disturbance.look(self.made, &line);
         self.patience.look(&line);
         self.wall_s += line.wall_s;
