@@ -16,6 +16,13 @@ const OUTCOMES: [&str; 4] = [
     "nothing_received",
 ];
 
+/// Why a run is no trial at all, whatever it lost: empty where its numbers may be believed.
+pub fn disbelieved(summary: &Summary) -> Vec<Note> {
+    let reasons = summary.reasons.iter();
+    let other = reasons.filter(|reason| !OUTCOMES.contains(&&*reason.code));
+    other.cloned().collect()
+}
+
 impl Trial {
     /// The trial that `ask` became.
     pub fn of(ask: Ask, summary: &Summary) -> Trial {
@@ -33,12 +40,7 @@ impl Trial {
             lost: losses(summary, has("receiver_stalled")),
             bunches: summary.bunches.clone(),
             latency_ns: summary.latency_ns,
-            invalid: summary
-                .reasons
-                .iter()
-                .filter(|reason| !OUTCOMES.contains(&&*reason.code))
-                .cloned()
-                .collect(),
+            invalid: disbelieved(summary),
         }
     }
 

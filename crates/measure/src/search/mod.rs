@@ -20,6 +20,7 @@ pub mod trial;
 
 pub use estimate::{Estimate, Pace, estimate, remaining};
 pub use goal::{Goal, GoalError};
+pub use judge::disbelieved;
 pub use mlr::Mlr;
 pub use model::ModelPath;
 pub use purpose::{Again, Purpose};

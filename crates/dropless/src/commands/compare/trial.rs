@@ -4,9 +4,10 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use measure::search::disbelieved;
 use measure::units::format_rate;
-use measure::{Summary, Validity};
+use measure::{Note, Summary, Validity};
 use report::out::Console;
 use report::published::Phase;
 
@@ -24,7 +25,7 @@ pub const STARTING: Duration = Duration::from_secs(20);
 const ENDING: Duration = Duration::from_secs(15);
 /// What is under way when sending ends may take this long.
 const DRAIN: &str = "500ms";
-/// How often a trial is made in which nothing could be sent.
+/// How often a trial is made in which nothing could be sent, or whose numbers may not be believed.
 const ATTEMPTS: u32 = 3;
 /// How often a trial is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -101,16 +102,17 @@ impl<'c> Ends<'c> {
         fixed.split(' ').chain(paths).map(Into::into).collect()
     }
 
-    /// One trial at `rate_pps`, or as fast as it goes. `why` is told. While somebody else had the core all the time, it
-    /// is made again.
+    /// One trial at `rate_pps`, or as fast as it goes. `why` is told. While somebody else had the core all the time, or
+    /// its numbers may not be believed, it is made again.
     pub fn trial(&mut self, rate_pps: Option<f64>, why: &str) -> Result<(Trial, Summary)> {
         let mut made = self.attempt(rate_pps, why)?;
         for _ in 1..ATTEMPTS {
-            if made.1.sent > 0 {
+            if made.1.sent > 0 && disbelieved(&made.1).is_empty() {
                 break;
             }
             made = self.attempt(rate_pps, why)?;
         }
+        believe(&made.1)?;
         if made.1.received == 0 {
             bail!(
                 "nothing came back: {}",
@@ -201,6 +203,17 @@ impl<'c> Ends<'c> {
     }
 }
 
+/// Refuses a trial that is none, as a search does: that nothing is missing in it says nothing.
+fn believe(summary: &Summary) -> Result<()> {
+    let reasons = disbelieved(summary);
+    ensure!(
+        reasons.is_empty(),
+        "its trials cannot be believed: {}",
+        Note::texts(&reasons).join("; ")
+    );
+    Ok(())
+}
+
 /// What the sender said of it, whose advice leaves the name of the interface to whoever knows it.
 fn said_of(summary: &Summary, interface: Option<&str>) -> String {
     // With no answer that the kernel lets through, nothing is known of the far side.
@@ -220,5 +233,26 @@ fn said_of(summary: &Summary, interface: Option<&str>) -> String {
     match interface.filter(|_| is_damaged) {
         Some(name) => format!("{told} (INTERFACE is {name})"),
         None => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_invalid_is_not_carried_but_for_what_says_who_was_the_limit() {
+        let run = |code| Summary {
+            sent: 1000,
+            received: 1000,
+            reasons: vec![Note::new(code, "the sentence")],
+            ..Summary::default()
+        };
+        for code in ["clock_bad", "contradicted", "pool_leak", "link_lost"] {
+            let told = believe(&run(code)).map_err(|error| error.to_string());
+            assert_eq!(told, Err("its trials cannot be believed: the sentence".to_owned()));
+        }
+        assert!(believe(&run("underoffered")).is_ok());
+        assert!(believe(&Summary::default()).is_ok());
     }
 }
