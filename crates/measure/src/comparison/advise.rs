@@ -166,8 +166,11 @@ fn faster(ways: &[Way<'_>], choice: &Way<'_>) -> Option<String> {
     let best = dearer.max_by(|a, b| a.lossless_pps.total_cmp(&b.lossless_pps))?;
     let (words, carried, cost) = (best.method.words(), best.carried(), best.method.cost());
     if best.lossless_pps <= choice.lossless_pps {
-        return Some(format!(
-            "Nothing dearer was faster here: {words} carried {carried}."
+        // What it carried at least is no proof that it carries no more.
+        let open = not_found_out(ways.iter().filter(|way| way.method > choice.method));
+        return Some(open.map_or_else(
+            || format!("Nothing dearer was faster here: {words} carried {carried}."),
+            |open| format!("Whether anything dearer is faster was not found out: {open}."),
         ));
     }
     let latency = match (best.latency(), choice.latency()) {
@@ -182,6 +185,21 @@ fn faster(ways: &[Way<'_>], choice: &Way<'_>) -> Option<String> {
     Some(format!(
         "More is to be had: {words} carried {carried}, {times} as much{latency}; it costs {cost}."
     ))
+}
+
+/// The ways of which only a lower bound is known, in words; none where there are none.
+fn not_found_out<'w>(ways: impl Iterator<Item = &'w Way<'w>>) -> Option<String> {
+    let open = ways.filter(|way| way.result.may_carry_more());
+    let open: Vec<String> = open
+        .map(|way| {
+            format!(
+                "{} carried {}, and may carry more",
+                way.method.words(),
+                way.carried()
+            )
+        })
+        .collect();
+    (!open.is_empty()).then(|| open.join("; "))
 }
 
 /// Between what sockets carry and twice that, more queues come before another way.
@@ -268,18 +286,25 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
         first.get_or_insert(way.method);
         reached = safe;
     }
+    let slower = |way: &&Way<'_>| {
+        ways.iter()
+            .any(|other| other.method < way.method && other.lossless_pps >= way.lossless_pps)
+    };
     let idle: Vec<&str> = ways
         .iter()
-        .filter(|way| {
-            ways.iter()
-                .any(|other| other.method < way.method && other.lossless_pps >= way.lossless_pps)
-        })
+        .filter(slower)
+        .filter(|way| !way.result.may_carry_more())
         .map(|way| way.method.words())
         .collect();
     if !idle.is_empty() {
         sentences.push(format!(
             "Not worth their trouble here, as something that is less work carried as much: {}.",
             idle.join("; ")
+        ));
+    }
+    if let Some(open) = not_found_out(ways.iter().filter(slower)) {
+        sentences.push(format!(
+            "Whether these are worth their trouble was not found out: {open}."
         ));
     }
     sentences.push(format!(

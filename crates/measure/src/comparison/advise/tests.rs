@@ -137,6 +137,29 @@ fn a_rate_that_only_the_sender_limited_is_a_lower_bound() {
 }
 
 #[test]
+fn a_lower_bound_is_no_proof_that_nothing_is_faster() {
+    let mut results = [measured(Method::Kernel, 59_520.0), measured(Method::Packet, 10e3)];
+    results[1].limit = Limit::Sender;
+    let (_, text) = chosen(&results, 1e4);
+    assert!(
+        text.contains("was not found out: AF_PACKET carried at least 10.00 kpps, and may carry more")
+            && !text.contains("Nothing dearer"),
+        "{text}"
+    );
+    let text = advise(&results, None, false, 1.0).sentences.join("\n");
+    assert!(
+        text.contains("worth their trouble was not found out: AF_PACKET") && !text.contains("Not worth"),
+        "{text}"
+    );
+    results[1].limit = Limit::Path;
+    let (_, text) = chosen(&results, 1e4);
+    assert!(
+        text.contains("Nothing dearer was faster here: AF_PACKET carried 10.00 kpps"),
+        "{text}"
+    );
+}
+
+#[test]
 fn one_lucky_trial_is_no_capacity() {
     let mut results = usual();
     let lucky = Trial {
