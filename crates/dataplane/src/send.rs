@@ -64,6 +64,8 @@ pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     reply_frames: A::Frames,
     catching_up: CatchingUp,
     accepted_at: Ticks,
+    /// When frames were last offered and not all taken.
+    refused_at: Ticks,
     intervals: IntervalWriter,
     ended: bool,
     totals: Fill<SendResult>,
@@ -124,6 +126,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             built_at: Nanos(0),
             catching_up: CatchingUp::default(),
             accepted_at: Ticks(0),
+            refused_at: Ticks(0),
             intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
             ended: false,
             totals,
@@ -204,6 +207,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
         let taken = self.io.transmit(&mut self.frames[self.current], self.built);
         if taken < self.built {
             self.plan.counters.queue_full.add(1);
+            self.refused_at = now;
             if taken == 0 {
                 return 0;
             }
@@ -295,6 +299,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
         }
         let mut moved = 0;
         if self.built > 0 {
+            if phase == Phase::Run {
+                let waited = now.0.saturating_sub(self.refused_at.0);
+                self.plan.counters.full_ticks.add(waited);
+            }
             moved = self.offer(now);
         }
         if phase != Phase::Run {

@@ -83,4 +83,4 @@ pub use time::{Clock, Nanos, Ticks};
 pub use timetable::{ReplayRate, TimesSummary, Timetable};
 pub use union::LaneUnion;
 pub use units::{RateSpec, UnitError};
-pub use verdict::{Evidence, Reason, Validity, Verdict};
+pub use verdict::{Evidence, Reason, Shortfall, Validity, Verdict};

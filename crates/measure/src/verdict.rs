@@ -62,6 +62,67 @@ pub struct LinkLoss {
     pub down_ns: Option<u64>,
 }
 
+/// Who kept a sender from offering what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shortfall {
+    /// Its own core: it could do no more.
+    Underoffered,
+    /// Whoever had its core meanwhile: it did not poll.
+    SenderStalled,
+    /// The link or the far side: the port's transmit queue was full.
+    PortFull,
+}
+
+impl Shortfall {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Underoffered, Self::SenderStalled, Self::PortFull];
+
+    /// The code of the reason that it is.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Underoffered => "underoffered",
+            Self::SenderStalled => "sender_stalled",
+            Self::PortFull => "port_full",
+        }
+    }
+
+    /// What it is to be done about, where it lasted for so long.
+    fn words(self, lasted_ns: u64) -> String {
+        let lasted = format_duration(lasted_ns);
+        match self {
+            Self::Underoffered => "the sender could not keep up; ask for less with --rate, or let more cores send, with --cores and --tx-queues".to_owned(),
+            Self::SenderStalled => format!("the sender did not poll for {lasted} of that time; --explain and `dropless noise` name who had its core, and a larger --backlog lets it catch up"),
+            Self::PortFull => format!("the port took no more, its transmit queue was full for {lasted} of that time: the link or the far side was the limit, not the sender; ask for less with --rate"),
+        }
+    }
+}
+
+/// How long what kept a sender from sending, on average of its queues, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hindrance {
+    /// Its worker did not poll, for longer than what is caught up on.
+    pub stalled_ns: u64,
+    /// Frames were offered, and the transmit queue was full. Stalls meanwhile are in it.
+    pub full_ns: u64,
+}
+
+impl Hindrance {
+    /// Who kept it from sending for `unsent_ns` in all, and for how long: somebody else only where that covers most of it.
+    fn blame(self, unsent_ns: u64) -> (Shortfall, u64) {
+        let most = unsent_ns / 2;
+        // Nobody knows whether the queue was still full while nobody looked.
+        let full_ns = self.full_ns.saturating_sub(self.stalled_ns);
+        if self.stalled_ns > most && self.stalled_ns >= full_ns {
+            (Shortfall::SenderStalled, self.stalled_ns)
+        } else if full_ns > most {
+            (Shortfall::PortFull, full_ns)
+        } else {
+            (Shortfall::Underoffered, unsent_ns)
+        }
+    }
+}
+
 /// All the verdict is drawn from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
@@ -87,6 +148,8 @@ pub struct Evidence {
     pub sending_ns: u64,
     /// Workers that sent: each may be one packet short by rounding.
     pub senders: usize,
+    /// What kept them from sending.
+    pub hindrance: Hindrance,
     /// Times without link.
     pub link_losses: Vec<LinkLoss>,
     /// Ports whose interface was removed.
@@ -137,12 +200,16 @@ pub enum Reason {
     #[error("no port was in use")]
     NoPorts,
     /// Less was offered than asked.
-    #[error("offered {} of {} asked ({:.3} %): the sender could not keep up; ask for less with --rate, or let more cores send, with --cores and --tx-queues", format_rate(*offered_pps), format_rate(*asked_pps), 100.0 * offered_pps / asked_pps)]
+    #[error("offered {} of {} asked ({:.3} %): {}", format_rate(*offered_pps), format_rate(*asked_pps), 100.0 * offered_pps / asked_pps, by.words(*lasted_ns))]
     Underoffered {
         /// Asked rate in packets per second.
         asked_pps: f64,
         /// Offered rate in packets per second.
         offered_pps: f64,
+        /// Who kept it from offering more.
+        by: Shortfall,
+        /// For how long, in ns.
+        lasted_ns: u64,
     },
     /// A port lost its link.
     #[error("port {} lost its link {} after the start, {}", .0.port, format_duration(.0.at_ns), down(.0))]
@@ -239,7 +306,7 @@ impl Reason {
             Reason::NothingSent => "nothing_sent",
             Reason::NothingReceived(_) => "nothing_received",
             Reason::NoPorts => "no_ports",
-            Reason::Underoffered { .. } => "underoffered",
+            Reason::Underoffered { by, .. } => by.code(),
             Reason::LinkLost(_) => "link_lost",
             Reason::PortRemoved(_) => "port_removed",
             Reason::CountersUnread(_) => "counters_unread",
@@ -346,9 +413,12 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
     if evidence.sent == 0 || sent >= due * (1.0 - OFFERED_TOLERANCE) || due - sent < 1.0 {
         return None;
     }
+    let (by, lasted_ns) = evidence.hindrance.blame(((due - sent) / asked_pps * 1e9) as u64);
     Some(Reason::Underoffered {
         asked_pps,
         offered_pps: asked_pps * sent / due,
+        by,
+        lasted_ns,
     })
 }
 

@@ -18,6 +18,8 @@ pub struct SendCounters {
     pub bytes: Counter,
     /// Transmit calls that took less than was offered: the queue was full.
     pub queue_full: Counter,
+    /// How long that kept packets waiting while there were more to send, ticks.
+    pub full_ticks: Counter,
     /// Times that no buffer was free.
     pub no_buffer: Counter,
     /// When the driver first took a packet, ticks; 0 before.
@@ -45,6 +47,7 @@ impl SendCounters {
             abandoned: Counter::default(),
             bytes: Counter::default(),
             queue_full: Counter::default(),
+            full_ticks: Counter::default(),
             no_buffer: Counter::default(),
             first_ticks: Counter::default(),
             last_ticks: Counter::default(),

@@ -12,7 +12,7 @@ use measure::verdict::Validity;
 use serde::Serialize;
 
 /// Reasons of an invalid verdict that are no fault of the program: somebody else had its core.
-pub const NO_TIME: [&str; 2] = ["underoffered", "receiver_stalled"];
+pub const NO_TIME: [&str; 4] = ["underoffered", "sender_stalled", "port_full", "receiver_stalled"];
 
 /// What the results of a round came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -63,6 +63,8 @@ pub struct Ending<'r> {
     pub workers: Vec<WorkerSummary>,
     /// The longest stall of each receiver whose port loses packets silently meanwhile.
     pub stalls: Vec<Stall>,
+    /// All stalls of all workers that were kept.
+    pub kept_stalls: Vec<Stall>,
     /// Where the packets went that the ports missed; only with `--explain`.
     pub explanation: Option<Explanation>,
     pub link_losses: Vec<LinkLoss>,
@@ -139,6 +141,7 @@ impl<'r> Closing<'r> {
                 })
                 .collect(),
             stalls,
+            kept_stalls: rows,
             explanation,
             link_losses: self.seen.link_losses,
             short_files: short(&files),

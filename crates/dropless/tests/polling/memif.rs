@@ -122,6 +122,50 @@ fn ordinary_pages_will_do() {
     .agree();
 }
 
+/// A far side that stands still fills the ring, and our sender has nothing to do meanwhile: it is not the one to blame.
+#[test]
+fn a_port_that_takes_no_more_is_not_our_sender() {
+    let Some(lab) = require(&[]) else { return };
+    let quiet = ["--json", "--quiet", "--port"];
+    let far = lab
+        .dropless(&[&["reflect"], &quiet[..], &["memif:m.sock,server"]].concat())
+        .spawn();
+    let load = "memif:m.sock --rate 20kpps --duration 3s --interval 50ms --drain 200ms";
+    let load: Vec<&str> = load.split(' ').collect();
+    let near = lab.dropless(&[&["send"], &quiet[..], &load[..]].concat()).spawn();
+    let has_sent = |run: PathBuf| {
+        std::fs::read_to_string(run.join("intervals.csv")).is_ok_and(|rows| rows.lines().count() > 3)
+    };
+    assert!(until(LIMIT, || runs(&lab).any(has_sent)), "nothing was sent");
+    far.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(1200));
+    far.signal(Signal::SIGCONT);
+    let near = near.wait(LIMIT);
+    far.signal(Signal::SIGINT);
+    far.wait(LIMIT);
+    assert_eq!(near.code, Some(2), "{near}");
+    assert_eq!(near.json()["reasons"][0]["code"], "port_full", "{near}");
+}
+
+/// Whoever stops the sender itself is no slow core of it.
+#[test]
+fn a_sender_that_was_stopped_is_not_called_slow() {
+    let Some(lab) = require(&[]) else { return };
+    let load = "--json --rate 100kpps --duration 2s --interval 50ms --drain 200ms";
+    let arguments: Vec<&str> = ["send"].into_iter().chain(load.split(' ')).collect();
+    let near = lab.dropless(&arguments).spawn();
+    let has_sent = |run: PathBuf| {
+        std::fs::read_to_string(run.join("intervals.csv")).is_ok_and(|rows| rows.lines().count() > 3)
+    };
+    assert!(until(LIMIT, || runs(&lab).any(has_sent)), "nothing was sent");
+    near.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(500));
+    near.signal(Signal::SIGCONT);
+    let near = near.wait(LIMIT);
+    assert_eq!(near.code, Some(2), "{near}");
+    assert_eq!(near.json()["reasons"][0]["code"], "sender_stalled", "{near}");
+}
+
 #[test]
 fn zero_copy_counts_every_buffer() {
     let Some(lab) = require(&[Need::Hugepages]) else {

@@ -103,9 +103,12 @@ pub struct MethodResult {
 }
 
 impl MethodResult {
-    /// Whether the path may carry more: the limit was an end of ours, or was not looked for to the end.
+    /// Whether the path may carry more: the limit was an end of ours or its port, or was not looked for to the end.
     pub fn may_carry_more(&self) -> bool {
-        matches!(self.limit, Limit::Sender | Limit::Receiver | Limit::Unknown)
+        matches!(
+            self.limit,
+            Limit::Sender | Limit::Port | Limit::Receiver | Limit::Unknown
+        )
     }
 
     /// Whether the limit was an end of ours.

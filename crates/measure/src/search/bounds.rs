@@ -123,7 +123,13 @@ impl Database {
 
     /// Who made an upper bound one: whoever kept most of the bad time from being good.
     pub fn limit(&self, load: Load, loss_ratio: f64) -> Limit {
-        let whose = [Limit::Receiver, Limit::Sender, Limit::Reflector, Limit::Path];
+        let whose = [
+            Limit::Receiver,
+            Limit::Sender,
+            Limit::Port,
+            Limit::Reflector,
+            Limit::Path,
+        ];
         let seconds = whose.map(|limit| {
             let bad = self
                 .at(load)

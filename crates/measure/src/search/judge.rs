@@ -7,10 +7,13 @@ use crate::note::Note;
 use crate::place::{Owner, Place};
 use crate::result::Percentiles;
 use crate::summary::Summary;
+use crate::verdict::Shortfall;
 
 /// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
-const OUTCOMES: [&str; 4] = [
+const OUTCOMES: [&str; 6] = [
     "underoffered",
+    "sender_stalled",
+    "port_full",
     "receiver_stalled",
     "nothing_sent",
     "nothing_received",
@@ -28,7 +31,8 @@ impl Trial {
     pub fn of(ask: Ask, summary: &Summary) -> Trial {
         let has = |name: &str| summary.reasons.iter().any(|reason| reason.code == name);
         // The schedule's own count misses what a sender that came late never got to.
-        let due = if has("underoffered") || has("nothing_sent") {
+        let short = Shortfall::ALL.into_iter().find(|short| has(short.code()));
+        let due = if short.is_some() || has("nothing_sent") {
             summary.ledger.intended.max(ask.packets())
         } else {
             summary.ledger.intended
@@ -36,6 +40,7 @@ impl Trial {
         Trial {
             ask,
             due,
+            short,
             offered: summary.sent,
             lost: losses(summary, has("receiver_stalled")),
             bunches: summary.bunches.clone(),
@@ -49,6 +54,7 @@ impl Trial {
         Trial {
             ask,
             due: ask.packets(),
+            short: None,
             offered: 0,
             lost: Losses::default(),
             bunches: Vec::new(),
@@ -151,6 +157,16 @@ mod tests {
         let trial = Trial::of(ASK, &summary(900, 900, &[], 0, &["underoffered"]));
         assert_eq!((trial.due, trial.limit(0.0)), (1000, Some(Limit::Sender)));
         assert_eq!(trial.invalid.len(), 0);
+    }
+
+    #[test]
+    fn a_port_that_took_no_more_is_not_our_sender() {
+        let limit = |code| Trial::of(ASK, &summary(900, 900, &[], 0, &[code])).limit(0.0);
+        assert_eq!(limit("port_full"), Some(Limit::Port));
+        assert_eq!(limit("sender_stalled"), Some(Limit::Sender));
+        for short in Shortfall::ALL {
+            assert!(OUTCOMES.contains(&short.code()));
+        }
     }
 
     #[test]

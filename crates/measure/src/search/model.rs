@@ -50,6 +50,7 @@ impl ModelPath {
         Trial {
             ask,
             due,
+            short: None,
             offered,
             lost: Losses {
                 path: over + random,

@@ -16,6 +16,8 @@ pub enum Limit {
     Reflector,
     /// Our sender could not offer more: the path may carry more.
     Sender,
+    /// Our port took no more: the link or the far side pushed back.
+    Port,
     /// Our receiver lost packets: the path may carry more.
     Receiver,
     /// The highest rate asked for was carried.
@@ -35,9 +37,12 @@ impl Limit {
         matches!(self, Limit::Path | Limit::Line)
     }
 
-    /// Whether it is one of us, so that the path may carry more.
+    /// Whether it is one of us or of what is next to us, so that the path may carry more.
     pub fn is_ours(self) -> bool {
-        matches!(self, Limit::Reflector | Limit::Sender | Limit::Receiver)
+        matches!(
+            self,
+            Limit::Reflector | Limit::Sender | Limit::Port | Limit::Receiver
+        )
     }
 }
 
@@ -47,6 +52,7 @@ impl fmt::Display for Limit {
             Limit::Path => "the path",
             Limit::Reflector => "the reflector",
             Limit::Sender => "our sender",
+            Limit::Port => "the port",
             Limit::Receiver => "our receiver",
             Limit::MaxRate => "--max-rate",
             Limit::Line => "the line",

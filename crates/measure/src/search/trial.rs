@@ -6,6 +6,7 @@ use super::result::Limit;
 use crate::bunch::{self, Bunch};
 use crate::note::Note;
 use crate::result::Percentiles;
+use crate::verdict::Shortfall;
 
 /// Offered may stay below asked by one part in this many: the verdict's own tolerance.
 const OFFERED_TOLERANCE: f64 = 1e-3;
@@ -87,6 +88,9 @@ pub struct Trial {
     pub ask: Ask,
     /// Packets that were due.
     pub due: u64,
+    /// Who kept our sender from offering them, where it fell short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<Shortfall>,
     /// Packets that our port accepted.
     pub offered: u64,
     /// Of those, the lost ones.
@@ -158,7 +162,10 @@ impl Trial {
             return Some(Limit::Path);
         }
         if !self.is_offered() {
-            return Some(Limit::Sender);
+            return Some(match self.short {
+                Some(Shortfall::PortFull) => Limit::Port,
+                _ => Limit::Sender,
+            });
         }
         let ours = [
             (self.lost.receiver, Limit::Receiver),

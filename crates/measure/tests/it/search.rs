@@ -272,6 +272,7 @@ fn invalid(ask: Ask) -> Trial {
     Trial {
         ask,
         due: ask.packets(),
+        short: None,
         offered: ask.packets(),
         lost: Losses::default(),
         bunches: Vec::new(),

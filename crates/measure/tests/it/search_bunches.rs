@@ -21,6 +21,7 @@ fn trial(ask: Ask, bunches: Vec<Bunch>) -> Trial {
     Trial {
         ask,
         due: packets,
+        short: None,
         offered: packets,
         lost: Losses {
             path: over + of_bunches,

@@ -1,7 +1,7 @@
 //! Every reason that makes a run invalid, and what must not.
 
 use measure::result::{PoolSummary, Stall};
-use measure::verdict::{LinkLoss, Role};
+use measure::verdict::{Hindrance, LinkLoss, Role};
 use measure::{Evidence, Imbalance, Validity, Verdict};
 
 /// Evidence of a good run: 1 Mpps for 10 s, everything back.
@@ -142,6 +142,39 @@ fn offered_below_asked() {
         sent: 5,
         received: 5,
         asked_pps: None,
+        ..good()
+    });
+}
+
+/// A second of ten is missing: the reason says who had most of it.
+#[test]
+fn whoever_kept_the_sender_from_sending_is_named() {
+    let short = |stalled_ns, full_ns| Evidence {
+        sent: 9_000_000,
+        received: 9_000_000,
+        hindrance: Hindrance { stalled_ns, full_ns },
+        ..good()
+    };
+    let text = only_reason(&short(0, 1_100_000_000), "port_full");
+    assert_eq!(
+        text,
+        "offered 900.0 kpps of 1.000 Mpps asked (90.000 %): the port took no more, its transmit queue was full for 1.100 s of that time: the link or the far side was the limit, not the sender; ask for less with --rate"
+    );
+    let text = only_reason(&short(1_000_000_000, 0), "sender_stalled");
+    assert!(
+        text.contains("the sender did not poll for 1.000 s") && text.contains("--explain"),
+        "{text}"
+    );
+    // A queue that was full while nobody looked may have been empty.
+    only_reason(&short(900_000_000, 900_000_001), "sender_stalled");
+    // Nobody else covers most of it.
+    only_reason(&short(400_000_000, 700_000_000), "underoffered");
+    // Who offered all was not kept from it.
+    valid(&Evidence {
+        hindrance: Hindrance {
+            stalled_ns: 1_000_000_000,
+            full_ns: 1_000_000_000,
+        },
         ..good()
     });
 }

@@ -277,6 +277,13 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
             ),
         ));
     }
+    let full = names(|method| method.limit == Limit::Port);
+    if !full.is_empty() {
+        let text = format!(
+            "the port took no more of {full}: the link or the far end was the limit, not our sender, and the path may carry more"
+        );
+        notes.push(Note::new("port_full", text));
+    }
     if comparison.interrupted {
         let text = "interrupted: this is what was measured up to then";
         let text = match &*names(|method| method.missing.as_deref() == Some("not begun")) {

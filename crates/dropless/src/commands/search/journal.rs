@@ -160,6 +160,7 @@ pub mod tests {
             trial: Trial {
                 ask: Ask::lasting(1234.5, 1_000_000_000),
                 due: 1234,
+                short: None,
                 offered: 1234,
                 lost: Losses {
                     path: lost,

@@ -1,5 +1,6 @@
 //! What the search does now and why: one line on standard error, rewritten on a terminal, added elsewhere.
 
+use measure::Shortfall;
 use measure::search::{Ask, Extent, Purpose, Trial};
 use measure::units::{format_count, format_duration, format_rate, format_share};
 use report::number::span;
@@ -97,7 +98,11 @@ impl Progress {
         let outcome = match trial.invalid.first() {
             Some(reason) => format!("invalid: {reason}"),
             None if !trial.is_offered() => {
-                format!("our sender offered {}", format_share(trial.offered, trial.due))
+                let who = match trial.short {
+                    Some(Shortfall::PortFull) => "the port took",
+                    _ => "our sender offered",
+                };
+                format!("{who} {}", format_share(trial.offered, trial.due))
             }
             None if trial.lost.total() == 0 => "no loss".to_owned(),
             None => {

@@ -49,6 +49,7 @@ pub fn wire<'p, 'e: 'p>(
     let mut wiring = Wiring {
         times,
         send: Vec::new(),
+        backlog: u64::MAX,
         receive: Vec::new(),
         reflect: Vec::new(),
         rings: Vec::new(),
@@ -201,7 +202,8 @@ impl Making<'_> {
         let queues = open.tx.len().min(usize::from(plan.tx_queues));
         let offload =
             plan.checksum_offload && open.granted().is_some_and(|granted| granted.tx_checksum_offload);
-        let tx_room = open.tx_room();
+        let backlog = plan.backlog.unwrap_or(open.tx_room());
+        wiring.backlog = wiring.backlog.min(backlog);
         let taken: Vec<_> = open.tx.drain(..).take(queues).collect();
         for (queue, tx) in taken.into_iter().enumerate() {
             let number = wiring.send.len();
@@ -221,7 +223,7 @@ impl Making<'_> {
                 // A packet that is due when the time is up belongs to the time after: 10 s at 100 pps are 1000.
                 end: Ticks(times.end.0 - 1),
                 burst: plan.machine.burst,
-                backlog: plan.backlog.unwrap_or(tx_room),
+                backlog,
                 clock: times.clock,
                 intervals,
                 cut: Arc::clone(&wiring.cut),

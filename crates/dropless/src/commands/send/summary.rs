@@ -3,13 +3,14 @@
 use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
 use measure::units::LAYER1_OVERHEAD_BYTES;
-use measure::verdict::{Evidence, Role};
-use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict, expect};
+use measure::verdict::{Evidence, Hindrance, Role};
+use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, expect};
 use report::rundir::file;
 
 use super::active::ActiveSend;
 use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
+use super::wiring::SendSide;
 use crate::run::close::Ending;
 
 pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
@@ -105,10 +106,46 @@ fn evidence(
         asked_pps,
         sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
         senders: job.wiring.send.len(),
+        hindrance: hindrance(job, &ending.kept_stalls),
         is_answered: job.loads.iter().any(|load| load.asked),
         link_losses: ending.link_losses.clone(),
         ..results.evidence(ledger, ending.evidence(role))
     }
+}
+
+/// A worker that does not poll for less does its own work, as far as anybody can tell, ns.
+const STALL_NS: u64 = 1_000_000;
+
+/// What kept the senders from sending.
+fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
+    let queues = job.wiring.send.len().max(1) as u64;
+    let clock = job.wiring.times.clock;
+    let rate_pps = total_rate(&job.loads).unwrap_or(f64::MAX) / queues as f64;
+    // What fell due in a shorter one is sent right after.
+    let caught_up_ns = (job.wiring.backlog as f64 / rate_pps * 1e9) as u64;
+    let sending_ns = (job.seconds() * 1e9) as u64;
+    let stalled = |side: &SendSide| -> u64 {
+        let own = stalls.iter().filter(|stall| stall.core as usize == side.place.core);
+        let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns));
+        costly.map(|stall| within(stall, sending_ns)).sum()
+    };
+    // The far end of an embedded ring is a worker of ours, too: what it does not take our own cores could not do.
+    let is_ours = |side: &SendSide| job.plan.machine.ports[side.place.port].kind.traits().is_reflected;
+    let full = |side: &SendSide| {
+        let ticks = side.counters.full_ticks.get();
+        if is_ours(side) { 0 } else { clock.ns_from_ticks(ticks) }
+    };
+    let mean = |of: &dyn Fn(&SendSide) -> u64| job.wiring.send.iter().map(of).sum::<u64>() / queues;
+    Hindrance {
+        stalled_ns: mean(&stalled),
+        full_ns: mean(&full),
+    }
+}
+
+/// How much of a stall fell into the first `sending_ns` of the run, ns.
+fn within(stall: &Stall, sending_ns: u64) -> u64 {
+    let began = stall.at_ns.saturating_sub(stall.gap_ns);
+    stall.at_ns.min(sending_ns).saturating_sub(began)
 }
 
 /// The rate asked of all ports together; `None` where there is none to keep: a file has no pace.

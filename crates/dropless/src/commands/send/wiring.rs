@@ -41,6 +41,8 @@ pub struct Wiring {
     pub times: Times,
     /// Transmit queues, in the order of their lanes.
     pub send: Vec<SendSide>,
+    /// Due packets that each of them catches up on, at least.
+    pub backlog: u64,
     pub receive: Vec<ReceiveSide>,
     pub reflect: Vec<ReflectSide>,
     /// The rings of every sender and receiver.

@@ -64,6 +64,9 @@ pub fn caveats(report: &SearchReport) -> Vec<(&'static str, Vec<String>)> {
 fn caveat(goal: &GoalResult) -> Option<&'static str> {
     Some(match goal.limit {
         Limit::Sender => "our sender could not offer more: the path may carry more than this",
+        Limit::Port => {
+            "the port took no more above this: the link or the far side pushed back, and the path may carry more"
+        }
         Limit::Receiver => "our receiver lost packets above this: the path may carry more",
         Limit::Reflector => "the reflector lost packets above this: the path may carry more",
         Limit::MaxRate => {
