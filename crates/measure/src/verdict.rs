@@ -123,6 +123,21 @@ impl Hindrance {
     }
 }
 
+/// Packets that came too late, and the longest time that a worker of ours did not poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Late {
+    /// How many there were.
+    pub packets: u64,
+    /// Later than this after they were sent, in ns.
+    pub drain_ns: u64,
+    /// How long a packet usually took, in ns.
+    pub usual_ns: u64,
+    /// The core that was not polled for the longest time.
+    pub core: u32,
+    /// And for how long, in ns.
+    pub gap_ns: u64,
+}
+
 /// All the verdict is drawn from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
@@ -158,6 +173,8 @@ pub struct Evidence {
     pub unread: Vec<String>,
     /// Stalls of receivers; those shorter than their ring holds are ignored.
     pub stalls: Vec<Stall>,
+    /// Packets that came later than they were waited for, and what that says of our workers.
+    pub late: Late,
     /// Uncertainty of the clock in parts per million.
     pub clock_uncertainty_ppm: f64,
     /// What a check of the clock found, one sentence each.
@@ -228,6 +245,9 @@ pub enum Reason {
         /// Packets unexplained or missed by the ring.
         missing: u64,
     },
+    /// Packets were late, and a worker did not poll for long enough to have made them so.
+    #[error("{} packets came later than --drain ({}), and the worker on core {} did not poll for {}: they may have waited for it; give --drain more time", format_count(.0.packets), format_duration(.0.drain_ns), .0.core, format_duration(.0.gap_ns))]
+    LateByStall(Late),
     /// The clock cannot be trusted.
     #[error("the clock is not good: {0}")]
     ClockBad(String),
@@ -311,6 +331,7 @@ impl Reason {
             Reason::PortRemoved(_) => "port_removed",
             Reason::CountersUnread(_) => "counters_unread",
             Reason::ReceiverStalled { .. } => "receiver_stalled",
+            Reason::LateByStall(_) => "late_by_stall",
             Reason::ClockBad(_) => "clock_bad",
             Reason::FileShort { .. } => "file_short",
             Reason::PerhapsCopies(_) => "perhaps_copies",
@@ -356,6 +377,7 @@ impl Verdict {
         reasons.extend(evidence.removed.iter().cloned().map(Reason::PortRemoved));
         reasons.extend(evidence.unread.iter().cloned().map(Reason::CountersUnread));
         reasons.extend(stalls(evidence));
+        reasons.extend(late(evidence.late));
         let short = evidence.short_files.iter();
         reasons.extend(short.map(|(path, missing)| Reason::FileShort {
             path: path.clone(),
@@ -448,6 +470,13 @@ fn stalls(evidence: &Evidence) -> Vec<Reason> {
             missing,
         })
         .collect()
+}
+
+/// Whether packets that were late may have waited for a worker of ours, wherever: no ring has to overflow for that, and
+/// nobody counts it.
+fn late(late: Late) -> Option<Reason> {
+    let is_ours = late.gap_ns.saturating_add(late.usual_ns) > late.drain_ns;
+    (late.packets > 0 && is_ours).then_some(Reason::LateByStall(late))
 }
 
 /// What is wrong with the clock.

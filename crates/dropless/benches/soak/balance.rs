@@ -12,7 +12,13 @@ use measure::verdict::Validity;
 use serde::Serialize;
 
 /// Reasons of an invalid verdict that are no fault of the program: somebody else had its core.
-pub const NO_TIME: [&str; 4] = ["underoffered", "sender_stalled", "port_full", "receiver_stalled"];
+pub const NO_TIME: [&str; 5] = [
+    "underoffered",
+    "sender_stalled",
+    "port_full",
+    "late_by_stall",
+    "receiver_stalled",
+];
 
 /// What the results of a round came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

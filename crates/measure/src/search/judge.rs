@@ -10,11 +10,12 @@ use crate::summary::Summary;
 use crate::verdict::Shortfall;
 
 /// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
-const OUTCOMES: [&str; 6] = [
+const OUTCOMES: [&str; 7] = [
     "underoffered",
     "sender_stalled",
     "port_full",
     "receiver_stalled",
+    "late_by_stall",
     "nothing_sent",
     "nothing_received",
 ];
@@ -42,7 +43,7 @@ impl Trial {
             due,
             short,
             offered: summary.sent,
-            lost: losses(summary, has("receiver_stalled")),
+            lost: losses(summary, has("receiver_stalled"), has("late_by_stall")),
             bunches: summary.bunches.clone(),
             latency_ns: summary.latency_ns,
             invalid: disbelieved(summary),
@@ -70,14 +71,14 @@ impl Trial {
 }
 
 /// The ledger's places, by whose they are.
-fn losses(summary: &Summary, receiver_stalled: bool) -> Losses {
+fn losses(summary: &Summary, receiver_stalled: bool, late_by_stall: bool) -> Losses {
     let mut losses = Losses::default();
     for (name, &count) in &summary.ledger.lost_at {
         let whose = match (Place::named(name).owner, name.as_str()) {
             // What a port could not read was damaged on the way.
             (_, "rx_error") => &mut losses.path,
             // They may have come while it stood still.
-            (_, "late") if receiver_stalled => &mut losses.receiver,
+            (_, "late") if receiver_stalled || late_by_stall => &mut losses.receiver,
             (Owner::Receiver, _) => &mut losses.receiver,
             (Owner::Sender, _) => &mut losses.sender,
             (Owner::FarSide, _) => &mut losses.reflector,
@@ -181,6 +182,7 @@ mod tests {
             Trial::of(ASK, &summary(1000, 1000, &[("late", 3)], 0, reasons)).limit(0.0)
         };
         assert_eq!(late(&["receiver_stalled"]), Some(Limit::Receiver));
+        assert_eq!(late(&["late_by_stall"]), Some(Limit::Receiver));
         assert_eq!(late(&[]), Some(Limit::Path));
     }
 

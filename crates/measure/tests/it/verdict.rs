@@ -1,7 +1,7 @@
 //! Every reason that makes a run invalid, and what must not.
 
 use measure::result::{PoolSummary, Stall};
-use measure::verdict::{Hindrance, LinkLoss, Role};
+use measure::verdict::{Hindrance, Late, LinkLoss, Role};
 use measure::{Evidence, Imbalance, Validity, Verdict};
 
 /// Evidence of a good run: 1 Mpps for 10 s, everything back.
@@ -291,6 +291,30 @@ fn receiver_stalled() {
         ..good()
     };
     assert_eq!(Verdict::of(&two_cores).reasons.len(), 2);
+}
+
+#[test]
+fn what_may_have_waited_for_a_worker_of_ours_is_not_the_paths() {
+    let late = |packets, usual_ns, gap_ns| Evidence {
+        received: 5_000_000,
+        late: Late {
+            packets,
+            drain_ns: 3_000_000,
+            usual_ns,
+            core: 1,
+            gap_ns,
+        },
+        ..good()
+    };
+    let text = only_reason(&late(5_000_000, 0, 20_000_000), "late_by_stall");
+    assert_eq!(
+        text,
+        "5,000,000 packets came later than --drain (3.000 ms), and the worker on core 1 did not poll for 20.00 ms: they may have waited for it; give --drain more time"
+    );
+    // A shorter one is enough where packets take most of that time anyhow.
+    only_reason(&late(1, 2_500_000, 500_001), "late_by_stall");
+    valid(&late(1, 2_500_000, 500_000));
+    valid(&late(0, 0, 20_000_000));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
 use measure::units::LAYER1_OVERHEAD_BYTES;
-use measure::verdict::{Evidence, Hindrance, Role};
-use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, expect};
+use measure::verdict::{Evidence, Hindrance, Late, Role};
+use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, WorkerSummary, expect};
 use report::rundir::file;
 
 use super::active::ActiveSend;
@@ -17,8 +17,10 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let results = Results::of(&job.wiring);
     let ledger = ledger(job, &results, &ending);
     let asked_pps = asked_pps(job);
-    let verdict = Verdict::of(&evidence(job, &results, &ledger, &ending, asked_pps));
     let latency = merged(results.timed().iter().flat_map(|receive| &receive.latency));
+    let mut evidence = evidence(job, &results, &ledger, &ending, asked_pps);
+    evidence.late = late(job.plan.drain_ns, &ledger, &latency, &ending.workers);
+    let verdict = Verdict::of(&evidence);
     ending.notes.extend(notes(job, &results, &ledger, &ending));
     let dir = ending.dir;
     let mut summary = Summary {
@@ -146,6 +148,18 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
 fn within(stall: &Stall, sending_ns: u64) -> u64 {
     let began = stall.at_ns.saturating_sub(stall.gap_ns);
     stall.at_ns.min(sending_ns).saturating_sub(began)
+}
+
+/// What was late, and how long our workers did not poll: all of them, since each has packets on their way.
+fn late(drain_ns: u64, ledger: &Ledger, latency: &Histogram, workers: &[WorkerSummary]) -> Late {
+    let longest = workers.iter().max_by_key(|worker| worker.poll_gap_ns_max);
+    Late {
+        packets: ledger.arrived.late,
+        drain_ns,
+        usual_ns: latency.percentile(50.0).unwrap_or(0),
+        core: longest.map_or(0, |worker| worker.core),
+        gap_ns: longest.map_or(0, |worker| worker.poll_gap_ns_max),
+    }
 }
 
 /// The rate asked of all ports together; `None` where there is none to keep: a file has no pace.

@@ -169,7 +169,13 @@ pub fn assert_refused(run: &Finished, words: &[&str]) {
 }
 
 /// Reasons that say only that somebody had the cores.
-const NO_TIME: [&str; 4] = ["underoffered", "sender_stalled", "port_full", "receiver_stalled"];
+const NO_TIME: [&str; 5] = [
+    "underoffered",
+    "sender_stalled",
+    "port_full",
+    "late_by_stall",
+    "receiver_stalled",
+];
 
 /// The verdict is valid, unless somebody had the cores: that makes a pace none, and no book wrong.
 pub fn assert_valid_but_for_time(run: &Finished) {
