@@ -62,7 +62,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
 
 /// What the run moved, how fast, and how long it took.
 fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &Histogram) -> Summary {
-    let seconds = job.seconds();
+    let seconds = rated_s(job.seconds(), ledger.intended, total_rate(&job.loads));
     let streams = streams(&job.plan, results, seconds);
     let scheduled = merged(results.timed().iter().map(|receive| &receive.latency_scheduled));
     let reordered = streams.iter().map(|stream| stream.reordered).sum();
@@ -81,7 +81,7 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
         rate_rx_pps: ledger.received as f64 / seconds,
         rate_tx_bps_l1: rate_tx_pps * (mean_bytes + LAYER1_OVERHEAD_BYTES) * 8.0,
         rate_tx_bps_l2: rate_tx_pps * mean_bytes * 8.0,
-        duration_s: seconds,
+        duration_s: job.seconds(),
         latency_ns: Percentiles::from(latency),
         latency_scheduled_ns: Percentiles::from(&scheduled),
         pdv_ns: latency.pdv(),
@@ -90,6 +90,16 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
         streams,
         ..Summary::default()
     }
+}
+
+/// At rate `max` no time is taken for shorter than this: what leaves as one burst has no rate.
+const RATED_S_MIN: f64 = 1e-3;
+
+/// The time that rates are of, s. Each of `due` packets has its own time of the schedule, also the last one, or a run of one
+/// packet would have any rate.
+fn rated_s(seconds: f64, due: u64, asked_pps: Option<f64>) -> f64 {
+    let least = asked_pps.map_or(RATED_S_MIN, |pps| due as f64 / pps);
+    seconds.max(least)
 }
 
 fn evidence(
@@ -281,4 +291,31 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         notes.push(Note::new("far_side_restarted", "the far side was restarted during the run: its counters begin there, and what it lost before is unexplained"));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rate_is_higher_than_asked_however_short_the_run() {
+        let rate = |seconds, packets, asked| packets as f64 / rated_s(seconds, packets, asked);
+        assert!((rate(1e-6, 1, Some(1e4)) - 1e4).abs() < 1e-6);
+        assert!((rate(1e-4, 2, Some(1e4)) - 1e4).abs() < 1e-6);
+        assert!((rate(1.0, 1_000_000, Some(1e6)) - 1e6).abs() < 1e-6);
+        assert!((rate(1e-6, 32, None) - 32_000.0).abs() < 1e-6);
+        assert!((rate(2.0, 64, None) - 32.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_stall_counts_as_far_as_it_was_in_the_time_of_sending() {
+        let stall = |at_ns, gap_ns| Stall {
+            at_ns,
+            gap_ns,
+            ..Stall::default()
+        };
+        let within = |at_ns, gap_ns| within(&stall(at_ns, gap_ns), 1000);
+        assert_eq!((within(300, 200), within(1100, 200)), (200, 100));
+        assert_eq!((within(100, 200), within(2000, 200)), (100, 0));
+    }
 }
