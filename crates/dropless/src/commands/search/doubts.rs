@@ -1,6 +1,8 @@
 //! What a search has to say of its own answer: bunches of our sender, and a limit that did not stay where it was.
 
-use measure::Note;
+use std::borrow::Cow;
+
+use measure::{Note, Shortfall};
 use measure::bunch;
 use measure::search::drift::drift;
 use measure::search::{GoalResult, SizeResult, Trial};
@@ -10,7 +12,41 @@ use report::number::{counted, pps};
 pub fn doubts(result: &SizeResult, trials: &[Trial]) -> Vec<Note> {
     let goals = result.result.goals.iter();
     let drifts = goals.filter_map(|goal| drifted(&result.size, goal, trials));
-    drifts.chain(bunched(result, trials)).collect()
+    drifts
+        .chain(bunched(result, trials))
+        .chain(spoiled(result, trials))
+        .collect()
+}
+
+/// A few trials at the edge of what our sender can do are usual: less than this share of them, and one or two.
+const USUAL_SHARE: f64 = 0.1;
+const USUAL: usize = 2;
+
+/// That many trials could not be believed, or offered less than was asked, and why most of them: the answer is lower for it.
+fn spoiled(result: &SizeResult, trials: &[Trial]) -> Option<Note> {
+    let why = |trial: &Trial| {
+        let reason = trial.invalid.first().map(|reason| reason.code.clone());
+        reason.or_else(|| trial.short.map(|short| short.code().into()))
+    };
+    let codes: Vec<Cow<'static, str>> = trials.iter().filter_map(why).collect();
+    if codes.len() <= USUAL || (codes.len() as f64) < trials.len() as f64 * USUAL_SHARE {
+        return None;
+    }
+    let times = |code: &str| codes.iter().filter(|other| *other == code).count();
+    let most = codes.iter().max_by_key(|code| times(code))?;
+    let hint = if most == Shortfall::PortFull.code() {
+        "the link or the far side is to be looked at, or give --max-rate"
+    } else {
+        "`dropless noise` and `dropless doctor` say what takes our cores, and --max-rate keeps to what they can do"
+    };
+    let text = format!(
+        "{} of {} of size {} could not be believed or offered less than asked, {} of them for {most}: the answer may be far below what the path carries; {hint}",
+        codes.len(),
+        counted(trials.len() as u64, "trial"),
+        result.size,
+        times(most)
+    );
+    Some(Note::new("trials_spoiled", text))
 }
 
 fn drifted(size: &str, goal: &GoalResult, trials: &[Trial]) -> Option<Note> {
@@ -43,4 +79,52 @@ fn bunched(result: &SizeResult, trials: &[Trial]) -> Option<Note> {
         );
         Note::new("sender_bunched", text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::journal::tests::line;
+    use super::*;
+    use measure::search::SearchResult;
+
+    /// The note of a search of so many good trials, and of others.
+    fn told(good: usize, others: &[Trial]) -> Option<Note> {
+        let size = SizeResult {
+            size: "64".into(),
+            mean_frame_bytes: 64.0,
+            range: None,
+            result: SearchResult::default(),
+        };
+        let trials: Vec<Trial> = (0..good)
+            .map(|_| line(0).trial)
+            .chain(others.iter().cloned())
+            .collect();
+        let notes = doubts(&size, &trials);
+        notes.into_iter().find(|note| note.code == "trials_spoiled")
+    }
+
+    #[test]
+    fn a_search_that_our_own_side_spoiled_says_why() {
+        let short = |short| Trial {
+            short: Some(short),
+            ..line(0).trial
+        };
+        let unbelieved = Trial {
+            invalid: vec![Note::new("clock_bad", "the clock jumped")],
+            ..line(0).trial
+        };
+        let stalled = short(Shortfall::SenderStalled);
+        let all = [stalled.clone(), unbelieved, stalled.clone()];
+        let text = told(10, &all).map(|note| note.text).unwrap_or_default();
+        assert!(
+            text.starts_with("3 of 13 trials of size 64") && text.contains("2 of them for sender_stalled"),
+            "{text}"
+        );
+        assert!(text.contains("`dropless noise`"), "{text}");
+        assert_eq!(told(10, &all[..2]), None);
+        assert_eq!(told(40, &all), None);
+        let full = vec![short(Shortfall::PortFull); 4];
+        let text = told(1, &full).map(|note| note.text).unwrap_or_default();
+        assert!(text.contains("for port_full") && !text.contains("noise"), "{text}");
+    }
 }
