@@ -15,8 +15,9 @@ use crate::args::{MachineArgs, PathArgs, ProbeArgs, RunArgs};
   dropless search --method rfc2544 --test throughput,latency,back-to-back --sizes standard --dry-run
   dropless search --resume runs/2026-11-21T12-00-00Z-search
 
-Exit codes: 0 every goal has an answer about the path; 1 our own sender or receiver, the port, or the reflector,
-was the limit, or not even the lowest rate was carried; 2 could not measure, or was interrupted.")]
+Exit codes: 0 every goal has an answer about the path; 1 our own sender or receiver, the port, or
+the reflector, was the limit, or not even the lowest rate was carried; 2 could not measure, or was
+interrupted.")]
 pub struct SearchArgs {
     /// Where probes go
     #[command(flatten)]
