@@ -1,6 +1,9 @@
-//! What the kernel could not put into the rings of our packet sockets: DPDK's driver does not ask.
+//! What DPDK's drivers do not ask of packet sockets: what the kernel could not put into the rings of ours, and every frame of
+//! an interface, without taking that from others who asked for it.
 
+use std::ffi::CString;
 use std::mem::size_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::{io, ptr};
 
 /// The most file descriptors looked at.
@@ -15,13 +18,8 @@ pub struct PacketSockets(Vec<i32>);
 impl PacketSockets {
     /// Those of `interface`, which from now on receive what comes from it and not what this machine sends.
     pub fn of(interface: &str) -> io::Result<Self> {
-        let Ok(name) = std::ffi::CString::new(interface) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        // SAFETY: a zero-terminated name.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        let ours =
-            |fd: &i32| domain(*fd) == Some(libc::AF_PACKET) && interface_of(*fd) == i32::try_from(index).ok();
+        let index = index_of(interface)?;
+        let ours = |fd: &i32| domain(*fd) == Some(libc::AF_PACKET) && interface_of(*fd) == Some(index);
         let sockets: Vec<i32> = (0..DESCRIPTORS_MAX).filter(ours).collect();
         sockets.iter().try_for_each(|fd| ignore_outgoing(*fd))?;
         Ok(Self(sockets))
@@ -30,6 +28,52 @@ impl PacketSockets {
     /// Frames lost because a socket's ring was full, since this was last asked.
     pub fn new_drops(&self) -> u64 {
         self.0.iter().filter_map(|fd| drops(*fd)).sum()
+    }
+}
+
+/// An interface takes every frame, for any address, as long as this lives. The kernel counts who wants that, so that nobody
+/// else's end takes it away. The drivers of `AF_PACKET` and `AF_XDP` set a flag instead (`IFF_PROMISC` by `SIOCSIFFLAGS`) that
+/// is the same for all: who clears it, clears it for everybody.
+#[derive(Debug)]
+pub struct Promiscuous {
+    /// The kernel gives it up with the socket, however the process ends.
+    _socket: OwnedFd,
+}
+
+impl Promiscuous {
+    /// Wants every frame of `interface` from now on.
+    pub fn on(interface: &str) -> io::Result<Self> {
+        let wanted = libc::packet_mreq {
+            mr_ifindex: index_of(interface)?,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        // Without a protocol it receives nothing.
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just opened, and nobody else's.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        set_option(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            &wanted,
+        )?;
+        Ok(Self { _socket: socket })
+    }
+}
+
+/// The kernel's number of an interface.
+fn index_of(interface: &str) -> io::Result<i32> {
+    let name = CString::new(interface)?;
+    // SAFETY: a zero-terminated name.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index as i32),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     Capabilities, Device, Eal, PortConfig, PortError, PortStats, QueueMissed,
     device::{failed, is_chatty},
     gate::Gate,
-    mac_kept,
+    interface_kept,
     pool::Pool,
     raw, stats, virtual_port,
 };
@@ -76,8 +76,8 @@ impl<'e> Port<'e> {
             let id = self.id;
             // SAFETY: the port and all its queues are configured, and `&mut self` is its only control handle.
             let start = move || unsafe { sys::dl_port_start(id) };
-            let result = if self.driver_name() == "net_af_packet" {
-                mac_kept::keeping(start)
+            let result = if matches!(self.driver_name(), "net_af_packet" | "net_af_xdp") {
+                interface_kept::keeping(start)
             } else {
                 start()
             };

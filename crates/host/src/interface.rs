@@ -150,13 +150,6 @@ pub fn name_of(sys: &Sys, number: u32) -> Option<String> {
     names.find(|name| index(sys, name) == Some(number))
 }
 
-/// Whether the interface takes every frame because somebody asked for that (`IFF_PROMISC`).
-pub fn is_promiscuous(sys: &Sys, name: &str) -> bool {
-    const IFF_PROMISC: u32 = 0x100;
-    sys.hex(Path::new(CLASS).join(name).join("flags"))
-        .is_some_and(|flags| flags & IFF_PROMISC != 0)
-}
-
 /// The NUMA node of a device; machines with one node say -1.
 pub fn numa_node(sys: &Sys, device: &Path) -> Option<u32> {
     sys.number(device.join("numa_node"))

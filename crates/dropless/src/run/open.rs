@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
-use dpdk::{Eal, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
+use dpdk::{Eal, Pool, Port, PortConfig, PortStats, Promiscuous, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
 use nix::ifaddrs::getifaddrs;
@@ -64,6 +64,8 @@ pub struct OpenPort<'e> {
     pub cut_at: Option<usize>,
     /// Longer frames without a VLAN tag are not sent, and counted as if they were.
     pub longest: Option<usize>,
+    /// What makes its interface take frames for any address.
+    pub promiscuous: Option<Promiscuous>,
     /// What keeps probes from the kernel's IP, on an interface that it has, too.
     probes_end: Option<ProbesEnd>,
     /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
@@ -100,6 +102,7 @@ impl<'e> OpenPort<'e> {
             tending: Tending::default(),
             cut_at: None,
             longest: None,
+            promiscuous: None,
             probes_end: None,
             before: PortStats::default(),
         }

@@ -1,7 +1,7 @@
 //! Opens ports: from a checked URI and its device to running queues.
 
 use anyhow::{Context, Result, ensure};
-use dpdk::{Port, PortConfig};
+use dpdk::{Port, PortConfig, Promiscuous};
 use host::{PortKind, PortUri, Sys};
 
 use super::Needs;
@@ -43,14 +43,32 @@ impl<'e> Opening<'_, 'e> {
         if uri.kind.traits().sends_through_receivers {
             config = both_ways(&config, config.rx_queues.max(config.tx_queues));
         }
-        if let Some(interface) = uri.kind.interface() {
-            config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
-        }
+        let promiscuous = uri.kind.interface().filter(|_| config.promiscuous);
+        // The driver would set a flag that others clear, and clear one that others set.
+        config.promiscuous &= promiscuous.is_none();
+        let promiscuous = promiscuous.map(|interface| {
+            let failed = || format!("cannot have {interface} receive frames for any address");
+            Promiscuous::on(interface).with_context(failed)
+        });
+        let promiscuous = promiscuous.transpose()?;
+        let mut open = self.start_all(dpdk, uri, device, &config)?;
+        open.promiscuous = promiscuous;
+        Ok(open)
+    }
+
+    /// Starts all that the port `uri` is made of.
+    fn start_all(
+        &self,
+        dpdk: Dpdk<'e, 'e>,
+        uri: &PortUri,
+        device: &Device,
+        config: &PortConfig,
+    ) -> Result<OpenPort<'e>> {
         let start = |name: &str, config: &PortConfig| self.start(dpdk, uri, name, config);
         match device {
-            Device::Named(name) => start(name, &config),
+            Device::Named(name) => start(name, config),
             Device::Queues(names) => {
-                let single = both_ways(&config, 1);
+                let single = both_ways(config, 1);
                 let mut queues = names.iter().map(|name| start(name, &single));
                 let mut open = queues.next().context("a port without queues")??;
                 for queue in queues {
@@ -63,7 +81,7 @@ impl<'e> Opening<'_, 'e> {
             }
             Device::Ring { name, size, direct } => {
                 let (slots, queues) = (*size as usize, config.rx_queues.max(config.tx_queues));
-                let config = both_ways(&config, queues);
+                let config = both_ways(config, queues);
                 if *direct {
                     return start(&dpdk.eal.ring_loop_queues(name, slots, queues)?, &config);
                 }

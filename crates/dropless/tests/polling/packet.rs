@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::capture::capture;
 use crate::support::wire::{
     Wire, assert_all_back, assert_conserved, assert_refused, interrupted, packets_by_queue, told,
 };
@@ -326,4 +327,51 @@ fn probes_to_an_address_of_the_kernel_are_its_own_as_well() {
     assert_eq!(by_ip(&wire.near) < before[0] + 1000, has_tcx(&wire), "{sender}");
     let reflector = interrupted(reflector);
     assert_eq!(reflector.code, Some(0), "{reflector}");
+}
+
+/// Frames for nobody's address come as long as the run lasts, whoever else wanted them, too, and ends before it; and what
+/// the user set stays.
+#[test]
+fn frames_for_any_address_come_whatever_others_end() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    // Unlike a veth, it does not hand up what is for another address.
+    wire.far.ip(&["link", "add", "br0", "type", "bridge"]);
+    wire.far.ip(&["link", "set", "far0", "master", "br0"]);
+    wire.far.without_ipv6("br0");
+    wire.far.up("br0", &[]);
+    wire.far.wait_for_link("br0");
+    let file = |name: &str| lab.path(name).display().to_string();
+    let capture_to = |name: &str| {
+        let arguments = ["--port", "packet:br0", "--to", &file(name)];
+        capture(&lab, &wire.far, &arguments)
+    };
+    let strange = ["--tx-only", "--to-mac", "02:00:00:00:00:77", "--count", "1000"];
+    let (first, second) = (capture_to("first.pcapng"), capture_to("second.pcapng"));
+    let second = interrupted(second);
+    let sent = wire.send(&lab, "packet", &strange).run();
+    let third = capture_to("third.pcapng");
+    let first = interrupted(first);
+    let sent_again = wire.send(&lab, "packet", &strange).run();
+    let third = interrupted(third);
+    assert_eq!(
+        (sent.number("sent"), sent_again.number("sent")),
+        (1000, 1000),
+        "{sent}{sent_again}"
+    );
+    assert_eq!(
+        [&first, &second, &third].map(|run| run.number("captured")),
+        [1000, 0, 1000],
+        "{first}{second}{third}"
+    );
+    let links = wire.far.ip(&["-details", "link", "show", "br0"]);
+    assert!(links.contains("promiscuity 0"), "{links}");
+    for kind in ["packet", "xdp"] {
+        wire.near.ip(&["link", "set", "near0", "promisc", "on"]);
+        let port = format!("{kind}:near0");
+        let own = capture(&lab, &wire.near, &["--port", &port, "--to", &file(kind)]);
+        let run = interrupted(own);
+        let links = wire.near.ip(&["-details", "link", "show", "near0"]);
+        assert!(links.contains("promiscuity 1"), "{links}{run}");
+    }
 }

@@ -119,7 +119,7 @@ fn what_a_port_made_is_taken_away_with_the_rights_that_are_left() {
     own.up("left", &[]);
     far.up("right", &[]);
     for (port, kept) in [
-        ("packet:left", NET_ADMIN),
+        ("packet:left", 0),
         ("xdp:left", NET_ADMIN | BPF_AND_SYS_ADMIN),
         ("tap:dltap", NET_ADMIN),
     ] {

@@ -208,8 +208,6 @@ impl PortKind {
                 missed: MissedCount::PacketSockets,
                 frames_are_cold: false,
                 loses_checksums: true,
-                // The interface leaves the promiscuous mode.
-                keeps: KeptRights::Only(&[Capability::NetAdmin]),
                 ..PLAIN
             },
             Self::Tap { .. } => PortTraits {
