@@ -1,10 +1,12 @@
-//! What DPDK's drivers do not ask of packet sockets: what the kernel could not put into the rings of ours, and every frame of
-//! an interface, without taking that from others who asked for it.
+//! What DPDK's drivers do not ask of packet sockets: what the kernel could not put into the rings of ours or has not sent from
+//! them, and every frame of an interface, without taking that from others who asked for it.
 
 use std::ffi::CString;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::{io, ptr};
+
+use crate::packet_ring::{Mapped, PacketRing};
 
 /// The most file descriptors looked at.
 const DESCRIPTORS_MAX: i32 = 4096;
@@ -13,21 +15,54 @@ const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 /// The packet sockets of this process on one interface, as they were when it was made; it outlives none of them.
 #[derive(Debug, Default)]
-pub struct PacketSockets(Vec<i32>);
+pub struct PacketSockets(Vec<Socket>);
+
+#[derive(Debug)]
+struct Socket {
+    fd: i32,
+    rings: Mapped,
+}
 
 impl PacketSockets {
-    /// Those of `interface`, which from now on receive what comes from it and not what this machine sends.
-    pub fn of(interface: &str) -> io::Result<Self> {
+    /// Those of `interface`, which from now on receive what comes from it and not what this machine sends. Their rings were
+    /// made as `rings` says.
+    pub fn of(interface: &str, rings: PacketRing) -> io::Result<Self> {
         let index = index_of(interface)?;
         let ours = |fd: &i32| domain(*fd) == Some(libc::AF_PACKET) && interface_of(*fd) == Some(index);
-        let sockets: Vec<i32> = (0..DESCRIPTORS_MAX).filter(ours).collect();
-        sockets.iter().try_for_each(|fd| ignore_outgoing(*fd))?;
+        let sockets = (0..DESCRIPTORS_MAX).filter(ours).map(|fd| {
+            ignore_outgoing(fd)?;
+            let version = option(fd, libc::SOL_PACKET, libc::PACKET_VERSION);
+            let rings = Mapped::of(fd, version, rings)?;
+            Ok(Socket { fd, rings })
+        });
+        let sockets = sockets.collect::<io::Result<Vec<_>>>()?;
+        if sockets.is_empty() {
+            // They are on one of the same name that has gone since.
+            return Err(io::ErrorKind::NotFound.into());
+        }
         Ok(Self(sockets))
     }
 
     /// Frames lost because a socket's ring was full, since this was last asked.
     pub fn new_drops(&self) -> u64 {
-        self.0.iter().filter_map(|fd| drops(*fd)).sum()
+        self.0.iter().filter_map(|socket| drops(socket.fd)).sum()
+    }
+
+    /// Frames that their driver took and the kernel has not: the driver asks for each only once, and the kernel stops where
+    /// the socket's share of what waits behind it is full.
+    pub fn unsent(&self) -> u64 {
+        self.0.iter().map(|socket| socket.rings.unsent()).sum()
+    }
+
+    /// Asks the kernel once more to take them; whether it would.
+    pub fn send_the_rest(&self) -> bool {
+        let with_rest = self.0.iter().filter(|socket| socket.rings.unsent() > 0);
+        with_rest.fold(true, |all, socket| {
+            // SAFETY: no data, and nobody's address.
+            let sent = unsafe { libc::send(socket.fd, ptr::null(), 0, libc::MSG_DONTWAIT) };
+            let error = io::Error::last_os_error().raw_os_error();
+            all & (sent >= 0 || matches!(error, Some(libc::EAGAIN | libc::ENOBUFS)))
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use report::live::Live;
 use report::rundir::RunDir;
 
 use super::clock::now;
-use super::open::OpenPort;
+use super::open::{self, OpenPort};
 use super::peer::{self, Patience, Wait};
 use super::placement::Turn;
 use super::tap::Taps;
@@ -113,6 +113,8 @@ pub struct Watch<'w, 'e> {
     looked_ns: u64,
     /// See [`Seen`].
     late_ns: u64,
+    /// Nothing more is to be sent but what the ports have.
+    is_draining: bool,
 }
 
 impl<'w, 'e> Watch<'w, 'e> {
@@ -134,6 +136,7 @@ impl<'w, 'e> Watch<'w, 'e> {
             down: vec![None; ports.len()],
             looked_ns: 0,
             late_ns: 0,
+            is_draining: false,
             look: Look {
                 ports,
                 start,
@@ -191,7 +194,10 @@ impl<'w, 'e> Watch<'w, 'e> {
             self.taps.look(self.look.generations);
             match job.step(&self.look) {
                 Next::GoOn => {}
-                Next::Drain => control.set(Phase::Drain),
+                Next::Drain => {
+                    control.set(Phase::Drain);
+                    self.is_draining = true;
+                }
                 Next::Stop => break,
             }
             if let Some(line) = job.says().filter(|_| !self.look.is_quiet) {
@@ -226,6 +232,11 @@ impl<'w, 'e> Watch<'w, 'e> {
             explainer.look(self.look.ports);
         }
         self.check_links();
+        if self.is_draining {
+            self.look.ports.iter().for_each(|open| {
+                open.send_the_rest();
+            });
+        }
         self.notice(running);
     }
 
@@ -295,6 +306,7 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// After the workers have ended: tells the last of it, and takes the display away.
     pub fn finish<J: Active>(mut self, job: &J) -> Seen {
+        open::drain(self.look.ports);
         // With the last rows, what was told equals the result.
         self.tell(job);
         self.live.finish();

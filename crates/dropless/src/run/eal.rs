@@ -1,6 +1,7 @@
 //! Ports into DPDK's terms: EAL arguments and device names.
 
 use anyhow::{Result, bail};
+use dpdk::PacketRing;
 use host::{PortKind, PortUri, Sys, XdpMode, cores};
 
 /// What DPDK will call a port.
@@ -154,15 +155,14 @@ fn device(
             qdisc_bypass,
         } => {
             let bypass = u8::from(*qdisc_bypass);
-            // Its rings are made here and not by descriptors. They lie in blocks of two frames, or of one that is long.
-            let frames = descriptors.next_multiple_of(2);
-            let long = if room > 2048 {
-                format!(",framesz={room},blocksz={room}")
-            } else {
-                String::new()
-            };
-            let rest =
-                format!(",iface={interface},qpairs={queues},framecnt={frames},qdisc_bypass={bypass}{long}");
+            let PacketRing {
+                frames,
+                frame_size,
+                block_size,
+            } = packet_ring(descriptors, room);
+            let rest = format!(
+                ",iface={interface},qpairs={queues},framecnt={frames},framesz={frame_size},blocksz={block_size},qdisc_bypass={bypass}"
+            );
             vdev("af_packet", rest)
         }
         PortKind::Tap { name, mac } => {
@@ -228,6 +228,18 @@ fn all_cpus() -> String {
     }
 }
 
+/// The rings of a `packet:` port: they are made with it and not by descriptors.
+pub fn packet_ring(descriptors: u16, room: usize) -> PacketRing {
+    let frame_size = room.max(2048);
+    // In blocks of two frames, or of one that is long.
+    let block_size = frame_size.max(4096);
+    PacketRing {
+        frames: usize::from(descriptors.next_multiple_of(2)),
+        frame_size,
+        block_size,
+    }
+}
+
 /// How long a memif's buffers are unless somebody says otherwise (`ETH_MEMIF_DEFAULT_PKT_BUFFER_SIZE`).
 const MEMIF_BUFFER: usize = 2048;
 
@@ -280,7 +292,7 @@ mod tests {
             ),
             (
                 "packet:eth1",
-                "--vdev=net_af_packet0,iface=eth1,qpairs=2,framecnt=1024",
+                "--vdev=net_af_packet0,iface=eth1,qpairs=2,framecnt=1024,framesz=2048,blocksz=4096,qdisc_bypass=0",
             ),
             ("tap:dl0", "--vdev=net_tap0,iface=dl0"),
             (

@@ -1,9 +1,10 @@
-//! Frames that the kernel missed below a port: on an interface, or in the sockets of a `packet:` port.
+//! Frames that the kernel missed below a port, on an interface or in the sockets of a `packet:` port, and those that it has not
+//! taken from these yet.
 
 use std::cell::Cell;
 
 use anyhow::{Context as _, Result};
-use dpdk::PacketSockets;
+use dpdk::{PacketRing, PacketSockets};
 use host::{MissedCount, PortUri, Sys};
 
 /// What the kernel has missed below a port since it was opened.
@@ -17,18 +18,23 @@ pub struct KernelMissed {
 }
 
 impl KernelMissed {
-    /// Counts from now on.
-    pub fn from_now(uri: &PortUri) -> Result<Self> {
+    /// Counts from now on. The sockets of a `packet:` port have `rings`.
+    pub fn from_now(uri: &PortUri, rings: PacketRing) -> Result<Self> {
         let mut missed = Self::default();
         if let (MissedCount::PacketSockets, Some(interface)) =
             (uri.kind.traits().missed, uri.kind.interface())
         {
-            missed.sockets = PacketSockets::of(interface)
-                .with_context(|| format!("cannot keep what this machine sends out of port {uri}"))?;
+            missed.sockets = PacketSockets::of(interface, rings)
+                .with_context(|| format!("cannot look into the sockets of port {uri}"))?;
         }
         missed.get(uri);
         missed.told.set(0);
         Ok(missed)
+    }
+
+    /// The sockets; none where the port is of another kind.
+    pub fn sockets(&self) -> &PacketSockets {
+        &self.sockets
     }
 
     /// What was missed since.

@@ -12,12 +12,14 @@ use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
+use report::number::counted;
 use xdp::{ProbesEnd, ProbesOf};
 
 use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::KernelPort;
 use crate::run::peer::{self, Tending};
 use crate::run::signals::Interrupt;
+use crate::run::waiting::Waiting;
 
 /// What a port needs of DPDK.
 #[derive(Clone, Copy)]
@@ -68,6 +70,8 @@ pub struct OpenPort<'e> {
     pub promiscuous: Option<Promiscuous>,
     /// What keeps probes from the kernel's IP, on an interface that it has, too.
     probes_end: Option<ProbesEnd>,
+    /// Frames that its driver took and the kernel had not taken when the run ended.
+    unsent: u64,
     /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
     before: PortStats,
 }
@@ -104,6 +108,7 @@ impl<'e> OpenPort<'e> {
             longest: None,
             promiscuous: None,
             probes_end: None,
+            unsent: 0,
             before: PortStats::default(),
         }
     }
@@ -196,7 +201,23 @@ impl<'e> OpenPort<'e> {
 
     /// What is to be told of it at the end of a run.
     pub fn last_notes(&self) -> Vec<Note> {
-        self.sockets().map(KernelPort::last_notes).unwrap_or_default()
+        let unsent = (self.unsent > 0).then(|| {
+            let text = format!(
+                "{} still waited in the ring of port {} at the end, as its interface sends slower than it was given: not sent, and counted as tx_error",
+                counted(self.unsent, "frame"),
+                self.uri
+            );
+            Note::new("tx_unsent", text)
+        });
+        let of_sockets = self.sockets().map(KernelPort::last_notes);
+        of_sockets.unwrap_or_default().into_iter().chain(unsent).collect()
+    }
+
+    /// Has the kernel take what a `packet:` port's driver asked for and the kernel had no room for: the driver asks again only
+    /// with the next frame, and the last ones have none. Whether there is more that it may still take.
+    pub fn send_the_rest(&self) -> bool {
+        let sockets = self.missed.sockets();
+        sockets.send_the_rest() && sockets.unsent() > 0
     }
 
     /// Packets that wait to be received in a queue of it, at least, before one is lost.
@@ -312,11 +333,13 @@ impl<'e> OpenPort<'e> {
     }
 
     /// The counters since it was opened, and what the kernel missed below it: where driver and kernel count, it is the same
-    /// packets.
+    /// packets. What its driver counts as sent and was not is an error.
     fn counted(&self) -> PortStats {
         let stats = self.stats().unwrap_or_default();
         PortStats {
             imissed: stats.imissed.max(self.missed.get(&self.uri)),
+            opackets: stats.opackets.saturating_sub(self.unsent),
+            oerrors: stats.oerrors + self.unsent,
             ..stats
         }
     }
@@ -407,6 +430,24 @@ pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &I
         }
     }
     Ok(())
+}
+
+/// How long ports may take to send what their drivers took, at the end.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Waits until all that the drivers took is out, or does not become so in time: then it is counted as not sent.
+pub fn drain(ports: &mut [OpenPort<'_>]) {
+    let mut waiting = Waiting::begin();
+    while ports
+        .iter()
+        .fold(false, |more, open| open.send_the_rest() || more)
+        && waiting.look(true) < DRAIN
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for open in ports {
+        open.unsent = open.missed.sockets().unsent();
+    }
 }
 
 fn link_hint(uri: &PortUri) -> String {

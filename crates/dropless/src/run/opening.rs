@@ -5,7 +5,7 @@ use dpdk::{Port, PortConfig, Promiscuous};
 use host::{PortKind, PortUri, Sys};
 
 use super::Needs;
-use super::eal::Device;
+use super::eal::{Device, packet_ring};
 use super::kernel_missed::KernelMissed;
 use super::kernel_port::{KernelPort, SocketConfig};
 use super::open::{Carrier, Dpdk, OpenPort, Rx, Tx};
@@ -130,7 +130,7 @@ impl<'e> Opening<'_, 'e> {
             0
         };
         let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-        let missed = KernelMissed::from_now(uri)?;
+        let missed = KernelMissed::from_now(uri, packet_ring(config.rx_descriptors, self.room))?;
         let rx = rx.into_iter().map(Rx::Device).collect();
         let tx = tx.into_iter().map(Tx::Device).collect();
         let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);

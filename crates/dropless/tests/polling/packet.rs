@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::capture::capture;
+use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::wire::{
     Wire, assert_all_back, assert_conserved, assert_refused, interrupted, packets_by_queue, told,
 };
@@ -373,5 +376,55 @@ fn frames_for_any_address_come_whatever_others_end() {
         let run = interrupted(own);
         let links = wire.near.ip(&["-details", "link", "show", "near0"]);
         assert!(links.contains("promiscuity 1"), "{links}{run}");
+    }
+}
+
+/// What an interface that is slower than its port has not taken at the end was not sent.
+#[test]
+fn what_waits_in_the_ring_at_the_end_is_not_sent() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("tc")]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let file = PLAIN.write(&lab, "frames.pcap", &frames(1200, 1000));
+    let send = [
+        "send",
+        "--tx-only",
+        "--to-mac",
+        "02:00:00:00:00:77",
+        "--count",
+        "1200",
+    ];
+    for arguments in [&send[..], &["replay", &file]] {
+        let arguments = [arguments, &["--json", "--port", "packet:near0", "--rate", "max"]].concat();
+        let slow = ["rate", "100kbit", "burst", "2k", "latency", "100s"];
+        wire.near.run(
+            "tc",
+            &[&["qdisc", "add", "dev", "near0", "root", "tbf"], &slow[..]].concat(),
+        );
+        let run = lab.dropless(&arguments).within(&wire.near).run();
+        let text = wire
+            .near
+            .run("tc", &["-s", "-j", "qdisc", "show", "dev", "near0"]);
+        wire.near.run("tc", &["qdisc", "delete", "dev", "near0", "root"]);
+        let json: Value = serde_json::from_str(&text).expect("tc speaks JSON");
+        let number = |name: &str| json[0][name].as_u64().expect("a count");
+        // The kernel has taken what waits there.
+        let truth = number("packets") + number("qlen");
+        let ports = run.json();
+        let port = |name: &str| ports["ports"][0][name].as_u64().expect("a count");
+        assert!(truth < 1200, "it was fast enough: {run}");
+        assert_eq!(
+            (port("tx_packets"), port("tx_errors")),
+            (truth, 1200 - truth),
+            "{run}"
+        );
+        let told = if arguments[0] == "replay" {
+            run.number("ledger.left")
+        } else {
+            1200 - run.number("lost")
+        };
+        assert_eq!(told, truth, "{run}");
+        assert!(run.stdout.contains("\"tx_unsent\""), "{run}");
     }
 }

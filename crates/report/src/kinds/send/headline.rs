@@ -17,7 +17,11 @@ pub fn render(summary: &Summary, style: &Style) -> String {
 pub fn outcome(summary: &Summary) -> String {
     let sent = format!("{} sent", counted(summary.sent, "packet"));
     if summary.is_one_way() {
-        return format!("{sent}, none expected back");
+        let lost = match summary.lost {
+            0 => String::new(),
+            lost => format!(", {} of them lost on this side", count(lost)),
+        };
+        return format!("{sent}{lost}, none expected back");
     }
     let mut troubles = Vec::new();
     if summary.lost > 0 {
