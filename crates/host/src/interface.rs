@@ -104,7 +104,7 @@ pub fn interface(sys: &Sys, name: &str) -> Option<Interface> {
         sort: sort(sys, name, &base),
         enabled,
         link: enabled.then(|| link(sys, &base)),
-        mtu: sys.number(base.join("mtu")),
+        mtu: mtu(sys, name),
         mac: sys.text(base.join("address")).and_then(|text| text.parse().ok()),
         addresses: sys
             .addresses
@@ -137,6 +137,11 @@ pub fn carrier_losses(sys: &Sys, name: &str) -> Option<u64> {
 /// Frames that the interface received and the kernel, or an XDP program of ours, had no room for.
 pub fn rx_dropped(sys: &Sys, name: &str) -> Option<u64> {
     sys.number(Path::new(CLASS).join(name).join("statistics/rx_dropped"))
+}
+
+/// Its MTU, and nothing else of it.
+pub fn mtu(sys: &Sys, name: &str) -> Option<u32> {
+    sys.number(Path::new(CLASS).join(name).join("mtu"))
 }
 
 /// The kernel's number of the interface.

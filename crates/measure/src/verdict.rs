@@ -138,6 +138,17 @@ pub struct Late {
     pub gap_ns: u64,
 }
 
+/// An interface that threw long frames away while its port counted them as sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooShort {
+    /// The port.
+    pub port: String,
+    /// The MTU that the longest frames needed.
+    pub needed: u32,
+    /// The MTU that it had for a while.
+    pub mtu: u32,
+}
+
 /// All the verdict is drawn from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
@@ -169,6 +180,8 @@ pub struct Evidence {
     pub link_losses: Vec<LinkLoss>,
     /// Ports whose interface was removed.
     pub removed: Vec<String>,
+    /// Ports whose interface had too small an MTU for a while.
+    pub too_short: Vec<TooShort>,
     /// Ports whose counters could not be read.
     pub unread: Vec<String>,
     /// Stalls of receivers; those shorter than their ring holds are ignored.
@@ -234,6 +247,9 @@ pub enum Reason {
     /// The interface below a port was removed.
     #[error("port {0} lost its link: the interface was removed")]
     PortRemoved(String),
+    /// The MTU of the interface below a port was lowered.
+    #[error("the MTU of port {} was {} in the run, and its longest frames need {}: what was longer was thrown away, and counts as sent", .0.port, .0.mtu, .0.needed)]
+    MtuLowered(TooShort),
     /// What a port lost is not known.
     #[error("the counters of port {0} could not be read: what it lost is not known")]
     CountersUnread(String),
@@ -329,6 +345,7 @@ impl Reason {
             Reason::Underoffered { by, .. } => by.code(),
             Reason::LinkLost(_) => "link_lost",
             Reason::PortRemoved(_) => "port_removed",
+            Reason::MtuLowered(_) => "mtu_lowered",
             Reason::CountersUnread(_) => "counters_unread",
             Reason::ReceiverStalled { .. } => "receiver_stalled",
             Reason::LateByStall(_) => "late_by_stall",
@@ -375,6 +392,7 @@ impl Verdict {
         reasons.extend(underoffered(evidence));
         reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
         reasons.extend(evidence.removed.iter().cloned().map(Reason::PortRemoved));
+        reasons.extend(evidence.too_short.iter().cloned().map(Reason::MtuLowered));
         reasons.extend(evidence.unread.iter().cloned().map(Reason::CountersUnread));
         reasons.extend(stalls(evidence));
         reasons.extend(late(evidence.late));

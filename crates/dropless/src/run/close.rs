@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
 use measure::units::format_duration;
-use measure::verdict::{Evidence, LinkLoss, Role};
+use measure::verdict::{Evidence, LinkLoss, Role, TooShort};
 use measure::{Clock, ClockSummary, Explanation, Note, PortSummary, Stall, Ticks, WorkerSummary};
 use report::rundir::RunDir;
 
+use super::below::Below;
 use super::buffers::{Kept, PoolCounts};
 use super::clock::RunClock;
 use super::control::Seen;
@@ -47,6 +48,8 @@ pub struct PortEnd {
     pub pushes_back: bool,
     /// Whether the interface below it was removed.
     pub is_gone: bool,
+    /// The MTU that its frames need, and a smaller one that its interface had in the run.
+    pub too_short: Option<(u32, u32)>,
     /// Whether its counters could be read at the end.
     pub is_read: bool,
 }
@@ -191,6 +194,9 @@ impl<'r> Closing<'r> {
 
 impl PortEnd {
     fn of(open: &OpenPort<'_>) -> Self {
+        if let Some(below) = &open.below {
+            below.look();
+        }
         Self {
             summary: open.summary(),
             far_missed: open.far_missed(),
@@ -199,6 +205,7 @@ impl PortEnd {
             link_losses: open.tending.losses,
             pushes_back: open.traits().pushes_back,
             is_gone: open.is_gone(),
+            too_short: open.below.as_ref().and_then(Below::too_short),
             is_read: open.stats().is_some(),
         }
     }
@@ -218,10 +225,18 @@ impl PortEnd {
 }
 
 impl Ending<'_> {
-    /// The ports whose interface was removed.
-    pub fn removed(&self) -> Vec<String> {
-        let gone = self.ports.iter().filter(|port| port.is_gone);
-        gone.map(|port| port.summary.uri.clone()).collect()
+    /// The ports that sent through an interface whose MTU was too small for a while.
+    fn too_short(&self) -> Vec<TooShort> {
+        let sent = self.ports.iter().filter(|port| port.summary.tx_packets > 0);
+        let too_short = sent.filter_map(|port| {
+            let (needed, mtu) = port.too_short?;
+            Some(TooShort {
+                port: port.summary.uri.clone(),
+                needed,
+                mtu,
+            })
+        });
+        too_short.collect()
     }
 
     /// The losses of links over which frames went that nobody has counted since.
@@ -266,6 +281,11 @@ impl Ending<'_> {
             role,
             ports: self.ports.len(),
             rx_missed: self.ports.iter().map(|port| port.summary.rx_missed).sum(),
+            removed: {
+                let gone = self.ports.iter().filter(|port| port.is_gone);
+                gone.map(|port| port.summary.uri.clone()).collect()
+            },
+            too_short: self.too_short(),
             unread: self
                 .ports
                 .iter()

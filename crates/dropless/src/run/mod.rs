@@ -1,6 +1,7 @@
 //! The life of a packet run, told once: what is refused before it starts (`preflight`), its start (`start`), its
 //! control (`control`) and its close (`close`). A subcommand gives it a [`Job`].
 
+mod below;
 pub(crate) mod buffers;
 pub(crate) mod capture_input;
 pub(crate) mod child;

@@ -15,6 +15,7 @@ use nix::net::if_::if_nametoindex;
 use report::number::counted;
 use xdp::{ProbesEnd, ProbesOf};
 
+use crate::run::below::Below;
 use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::KernelPort;
 use crate::run::peer::{self, Tending};
@@ -60,6 +61,8 @@ pub struct OpenPort<'e> {
     pub kept: u64,
     /// What the kernel missed below it.
     pub missed: KernelMissed,
+    /// The interface of the kernel that it works through.
+    pub below: Option<Below>,
     /// What became of its link.
     pub tending: Tending,
     /// Frames of this length were cut when they were received, or may have been.
@@ -94,7 +97,12 @@ fn is_the_kernels(ip: IpAddr) -> bool {
 impl<'e> OpenPort<'e> {
     /// The port `uri` on what carries it, with its queues.
     pub fn of(uri: &PortUri, carrier: Carrier<'e>, rx: Vec<Rx<'e>>, tx: Vec<Tx<'e>>) -> Self {
+        let of_sockets = match &carrier {
+            Carrier::Sockets(port) => port.interface.as_deref(),
+            Carrier::Devices(_) => None,
+        };
         Self {
+            below: uri.kind.interface().or(of_sockets).map(Below::now),
             uri: uri.clone(),
             carrier,
             rx,
@@ -307,6 +315,9 @@ impl<'e> OpenPort<'e> {
         // Before the link: what is lost after this is seen by the next look.
         let carrier_losses = self.carrier_losses();
         let link = self.link();
+        if let Some(below) = &self.below {
+            below.look();
+        }
         let device = match &mut self.carrier {
             Carrier::Devices(devices) => devices.first_mut(),
             Carrier::Sockets(_) => None,
@@ -326,10 +337,9 @@ impl<'e> OpenPort<'e> {
         self.tending.is_down() && traits.calls && !traits.calls_once
     }
 
-    /// Whether the interface below it has been removed.
+    /// Whether the interface below it has been removed, or was for a while.
     pub fn is_gone(&self) -> bool {
-        self.interface()
-            .is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
+        self.below.as_ref().is_some_and(Below::is_gone)
     }
 
     /// The counters since it was opened, and what the kernel missed below it: where driver and kernel count, it is the same

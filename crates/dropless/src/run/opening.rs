@@ -137,9 +137,16 @@ impl<'e> Opening<'_, 'e> {
         (open.mac, open.kept, open.missed) = (mac, kept, missed);
         if let PortKind::Packet { interface, .. } = &uri.kind {
             open.cut_at = Some(packet_cuts_at(self.room));
-            let mtu = host::interface::interface(&Sys::live(), interface).and_then(|interface| interface.mtu);
+            let mtu = host::interface::mtu(&Sys::at("/"), interface);
             // The kernel drops them behind the driver's back (net/packet/af_packet.c, `tpacket_snd`).
             open.longest = mtu.map(|mtu| mtu as usize + 14);
+            let mtu = mtu.unwrap_or(0);
+            let needed = if self.needs.takes_all {
+                mtu
+            } else {
+                mtu.min(self.needs.largest_frame.saturating_sub(18) as u32)
+            };
+            open.below = open.below.map(|below| below.carrying(needed));
         }
         Ok(open)
     }

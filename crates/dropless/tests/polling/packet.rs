@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::capture::capture;
 use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::wire::{
-    Wire, assert_all_back, assert_conserved, assert_refused, interrupted, packets_by_queue, told,
+    Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, assert_valid_but_for_time,
+    interrupted, packets_by_queue, told,
 };
 use crate::support::{Namespace, Need, require, until};
 
@@ -426,5 +427,54 @@ fn what_waits_in_the_ring_at_the_end_is_not_sent() {
         };
         assert_eq!(told, truth, "{run}");
         assert!(run.stdout.contains("\"tx_unsent\""), "{run}");
+    }
+}
+
+/// The kernel throws away what is longer than the MTU, which may be lowered at any time, and DPDK's driver counts it as sent.
+#[test]
+fn an_mtu_that_was_lowered_in_the_run_is_named() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    for (size, is_valid) in [("1000", false), ("500", true)] {
+        let arguments = ["--tx-only", "--to-mac", "02:00:00:00:00:77", "--size", size];
+        let pace = ["--rate", "1kpps", "--duration", "2s"];
+        let mut running = wire
+            .send(&lab, "packet", &[&arguments[..], &pace].concat())
+            .spawn();
+        running.wait_for("sending", CROSSING);
+        std::thread::sleep(Duration::from_millis(500));
+        wire.near.ip(&["link", "set", "near0", "mtu", "600"]);
+        std::thread::sleep(Duration::from_millis(500));
+        // Who looked only at the end would see nothing.
+        wire.near.ip(&["link", "set", "near0", "mtu", "1500"]);
+        let run = running.wait(CROSSING);
+        if is_valid {
+            assert_valid_but_for_time(&run);
+        } else {
+            assert_invalid(&run, "the MTU of port packet:near0 was 600 in the run");
+        }
+    }
+}
+
+/// Another interface has taken its name: the sockets are bound to the one that is gone.
+#[test]
+fn an_interface_that_was_replaced_is_gone() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let file = lab.path("a.pcapng").display().to_string();
+    let replace = "printf 'link del far0\nlink add far0 type veth peer name far1\nlink set far0 up\nlink set far1 up\n' | ip -b -";
+    for what in ["capture", "reflect"] {
+        let wire = Wire::between(&lab, 1);
+        let running = if what == "capture" {
+            capture(&lab, &wire.far, &["--port", "packet:far0", "--to", &file])
+        } else {
+            wire.reflect_far(&lab, "packet", &[])
+        };
+        let arguments = ["--tx-only", "--to-mac", &wire.far.mac("far0"), "--count", "100"];
+        let sent = wire.send(&lab, "packet", &arguments).run();
+        assert_eq!(sent.number("sent"), 100, "{sent}");
+        wire.far.run("sh", &["-c", replace]);
+        let run = running.wait(CROSSING);
+        assert_invalid(&run, "the interface was removed");
+        assert_eq!(run.number("received"), 100, "{run}");
     }
 }

@@ -1,7 +1,7 @@
 //! Every reason that makes a run invalid, and what must not.
 
 use measure::result::{PoolSummary, Stall};
-use measure::verdict::{Hindrance, Late, LinkLoss, Role};
+use measure::verdict::{Hindrance, Late, LinkLoss, Role, TooShort};
 use measure::{Evidence, Imbalance, Validity, Verdict};
 
 /// Evidence of a good run: 1 Mpps for 10 s, everything back.
@@ -379,4 +379,23 @@ fn every_reason_is_given_not_only_the_first() {
     };
     bad.pools[0].0.leaked = 1;
     assert_eq!(Verdict::of(&bad).reasons.len(), 4);
+}
+
+#[test]
+fn an_mtu_that_was_lowered_is_named() {
+    let text = only_reason(
+        &Evidence {
+            too_short: vec![TooShort {
+                port: "packet:eth1".into(),
+                needed: 1500,
+                mtu: 576,
+            }],
+            ..good()
+        },
+        "mtu_lowered",
+    );
+    assert_eq!(
+        text,
+        "the MTU of port packet:eth1 was 576 in the run, and its longest frames need 1500: what was longer was thrown away, and counts as sent"
+    );
 }

@@ -12,12 +12,11 @@ use crate::run::reflector::{drops, fault_drops, faults};
 pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
     let dir = ending.dir;
     let total = Total::of(&job.sides);
-    let ledger = ledger(job, total);
+    let ledger = ledger(job, total, &ending.ports);
     let verdict = Verdict::of(&Evidence {
         imbalances: Imbalance::of(&ledger).into_iter().collect(),
         sent: total.returned,
         received: total.received,
-        removed: ending.removed(),
         ..ending.evidence(Role::Reflect)
     });
     ending.notes.extend(ending.link_notes());
@@ -51,11 +50,13 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
     summary
 }
 
-/// What came in, with the copies that the injector made, and where it went.
-fn ledger(job: &ActiveReflect, total: Total) -> Balance {
+/// What came in, with the copies that the injector made, and where it went: not out, where a port took it and could not send it.
+fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     let copies: u64 = job.sides.iter().map(|side| side.faults.duplicate.get()).sum();
     let totals = job.sides.iter().filter_map(|side| side.totals.get());
+    let errors = ends.iter().map(PortEnd::tx_errors).sum::<u64>();
     let own = [
+        ("tx_error", errors),
         ("fault_drop", fault_drops(&job.sides)),
         ("held", totals.map(|totals| totals.held).sum()),
     ];
@@ -63,7 +64,7 @@ fn ledger(job: &ActiveReflect, total: Total) -> Balance {
     let dropped = drops(&job.sides).into_iter();
     Balance::of(
         total.received + copies,
-        total.returned,
+        total.returned.saturating_sub(errors),
         counted.chain(dropped.map(|(name, count)| (Place::of_job(name), count))),
     )
 }

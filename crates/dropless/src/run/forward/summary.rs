@@ -75,7 +75,6 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         imbalances,
         sent: total.forwarded,
         received: total.received,
-        removed: ending.removed(),
         link_losses: ending.costly_link_losses(),
         ..ending.evidence(Role::Forward)
     });
