@@ -161,6 +161,12 @@ impl Block {
         }
     }
 
+    /// Nothing is known of what it met for so long: it stays for as long as if that time had not been.
+    pub fn break_off(&mut self, blind_ns: u64) {
+        self.tick = 0;
+        self.until_ns += blind_ns;
+    }
+
     /// As the language says it.
     pub fn text(&self) -> String {
         let action = match self.action {

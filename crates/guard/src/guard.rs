@@ -163,6 +163,17 @@ impl Guard {
         events
     }
 
+    /// In the place of the ticks of a time of which too little is known, since the process stood still or had no core:
+    /// nothing is decided, learned or taken back. What was seen of it would be charged for what was not, and a rate be told
+    /// that there never was. What is not over goes on in the ticks that follow.
+    pub fn pause(&mut self, blind_ns: u64) {
+        self.destinations.break_off();
+        self.sources.break_off();
+        self.malformed.iter_mut().for_each(Traffic::break_off);
+        self.in_force.break_off(blind_ns);
+        self.packets = [0; WINDOW];
+    }
+
     /// Whether it has seen enough to judge sources, or was told enough.
     pub fn judges_sources(&self) -> bool {
         self.judged_sources() != Judged::Nobody

@@ -64,6 +64,13 @@ impl InForce {
         Some(self.remove(at, now_ns, Over::Quiet))
     }
 
+    /// Nothing is known of what came for so long.
+    pub fn break_off(&mut self, blind_ns: u64) {
+        for block in &mut self.blocks {
+            block.break_off(blind_ns);
+        }
+    }
+
     fn remove(&mut self, at: usize, now_ns: u64, why: Over) -> Expired {
         let block = self.blocks.remove(at);
         self.generation += 1;

@@ -195,6 +195,14 @@ impl Traffic {
         self.over = 0;
     }
 
+    /// The tick broke off, and nothing is known of what came then: it counts for nothing, and the window begins anew.
+    pub fn break_off(&mut self) {
+        self.settle();
+        self.now = Amounts::default();
+        self.seen = 0;
+        self.picked = None;
+    }
+
     fn learn(&mut self, picked: Option<Facts>) {
         self.waiting.push_back((picked, self.last[0]));
         if self.waiting.len() <= DELAY {

@@ -120,6 +120,12 @@ impl Watched {
         }
     }
 
+    /// Nothing is known of what came for a while.
+    pub fn break_off(&mut self) {
+        let all = self.levels.iter_mut().flat_map(Heavy::iter_mut);
+        all.for_each(|(_, traffic)| traffic.break_off());
+    }
+
     /// What was long ago counts less for who stays.
     pub fn decay(&mut self) {
         self.levels.iter_mut().for_each(Heavy::decay);

@@ -215,3 +215,39 @@ fn a_limit_in_bits_counts_too() {
     world.go_on(1.0, 40_000, |dice| Ok(udp(dice.address(), (123, 7))));
     assert!(world.blocked() > 0, "32 Mbit/s are");
 }
+
+/// A time that nothing is known of is as if it had not been: no rule is taken back, nothing is learned, and what goes on
+/// is found.
+#[test]
+fn a_pause_is_passed_over() {
+    const PAUSE: u64 = 600 * SECOND;
+    let ntp = |dice: &mut Dice| Ok(udp(dice.address(), (123, 7)));
+    let mut world = World::new(settings(), 1);
+    world.quiet(20.0);
+    world.go_on(2.0, 30_000, ntp);
+    assert_eq!(world.blocked(), 1);
+    let usual = |world: &World| {
+        let mut baseline = world.guard.baseline();
+        baseline
+            .destinations
+            .retain(|learned| learned.prefix == "192.0.2.1/32");
+        format!("{baseline:?}")
+    };
+    let before = usual(&world);
+    world.now_ns += PAUSE;
+    world.guard.pause(PAUSE);
+    assert_eq!(usual(&world), before);
+    // It would have gone in the first tick.
+    world.go_on(30.0, 30_000, ntp);
+    assert_eq!(world.blocked(), 1, "{:?}", world.events);
+    assert_eq!(world.guard.in_force().count(), 1);
+    world.quiet(61.0);
+    assert_eq!(world.guard.in_force().count(), 0, "{}", world.guard.rules());
+    // Another that begins unseen.
+    world.now_ns += PAUSE;
+    world.guard.pause(PAUSE);
+    world.forget();
+    world.go_on(1.0, 30_000, |dice| Ok(udp(dice.address(), (11211, 80))));
+    assert_eq!(world.blocked(), 2, "{:?}", world.events);
+    assert_eq!((world.always.dropped, world.new.dropped), (0, 0));
+}

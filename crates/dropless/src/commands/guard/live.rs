@@ -232,10 +232,8 @@ impl Active {
         let now_ns = monotonic_ns();
         let taken = self.kept.samples().map(|samples| self.sampler.take(samples));
         // What cannot be read now is read the next time.
-        for sample in taken.and_then(Result::ok).into_iter().flatten() {
-            self.watch.observe(&sample);
-        }
-        self.watch.advance(now_ns);
+        let (samples, missed) = taken.and_then(Result::ok).unwrap_or_default();
+        self.watch.look(&samples, missed, (now_ns, monotonic_ns()));
         if let Some(every) = self.sampler.wanted(now_ns) {
             self.every = every;
             // The program has its share among its constants.
@@ -328,7 +326,6 @@ impl Active {
         self.look_at_packets();
         summary.judged = self.layers.judged(&totals);
         self.watch.finish(summary);
-        summary.samples_missed = self.sampler.missed;
         Ok(())
     }
 }

@@ -58,13 +58,6 @@ impl Pace {
     }
 }
 
-/// How many packets a sample stands for, of which so many were taken and missed: each stands for those, too, that found no
-/// room.
-pub fn weight(every: u32, (taken, missed): (u64, u64)) -> u32 {
-    let share = (taken + missed) as f64 / taken.max(1) as f64;
-    (f64::from(every) * share).round() as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,9 +80,5 @@ mod tests {
             .filter_map(|tick| go(tick * 100, 0, &mut every))
             .collect();
         assert_eq!(calm, [20, 10, 5, 2]);
-        assert_eq!(
-            (weight(10, (4, 0)), weight(10, (4, 2)), weight(10, (0, 0))),
-            (10, 15, 0)
-        );
     }
 }

@@ -14,7 +14,7 @@ use report::rundir::RunDir;
 use rules::RuleSet;
 
 use super::layers::{Due, Layers, spared};
-use super::pace::{FIRST, Pace, weight};
+use super::pace::{FIRST, Pace};
 use super::watch::Watch;
 use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
 use crate::plan::{ForwardPlan, GuardPlan};
@@ -94,7 +94,7 @@ pub struct Guarding {
 struct Told {
     samples: Samples,
     taken: u64,
-    /// Of those that found no room, how many others stand for.
+    /// Those that found no room, as of the last look.
     missed: u64,
 }
 
@@ -105,34 +105,26 @@ struct Loading {
 }
 
 impl Guarding {
-    /// What was told since the last look goes to the guard, in its order.
-    fn look_at_samples(&mut self, clock: &Clock) {
-        let mut told = Vec::new();
+    /// What was told since the last look goes to the guard, in its order. When it was, is the result; ns.
+    fn look_at_samples(&mut self, clock: &Clock) -> u64 {
+        let begun_ns = clock.ns(now()).0;
+        let (mut told, mut missed) = (Vec::new(), 0);
         for task in &mut self.tasks {
             // No more than had room: the rest is for the next look.
             let more = std::iter::from_fn(|| task.samples.take()).take(ROOM);
-            let begin = told.len();
+            let before = told.len();
             told.extend(more.map(|sample| Sample {
                 packet: sample.packet,
                 len: sample.len,
                 weight: sample.every,
                 time_ns: clock.ns(sample.at).0,
             }));
-            let news = &mut told[begin..];
-            let counts = (news.len() as u64, task.samples.missed() - task.missed);
-            if counts.0 == 0 {
-                continue;
-            }
-            for sample in news {
-                sample.weight = weight(sample.weight, counts);
-            }
-            task.taken += counts.0;
-            task.missed += counts.1;
+            task.taken += (told.len() - before) as u64;
+            missed += task.samples.missed() - std::mem::replace(&mut task.missed, task.samples.missed());
         }
         told.sort_by_key(|sample| sample.time_ns);
-        for sample in &told {
-            self.watch.observe(sample);
-        }
+        self.watch.look(&told, missed, (begun_ns, clock.ns(now()).0));
+        begun_ns
     }
 
     /// Samples that were taken, and those that found no room.
@@ -230,9 +222,7 @@ impl Judges for Guarding {
     fn look(&mut self, look: &Look<'_, '_>) {
         self.clock = Some(look.clock);
         self.is_interrupted |= look.is_interrupted;
-        self.look_at_samples(&look.clock);
-        let now_ns = look.clock.ns(now()).0;
-        self.watch.advance(now_ns);
+        let now_ns = self.look_at_samples(&look.clock);
         let (taken, missed) = self.counts();
         if let Some(every) = self.pace.wanted(now_ns, taken + missed, self.every.get()) {
             self.every.set(every);
@@ -299,7 +289,6 @@ impl Guarding {
             self.look_at_samples(&clock);
         }
         self.watch.finish(summary);
-        summary.samples_missed = self.counts().1;
         if let Err(error) = keep_baseline(&self.plan, &self.watch.guard) {
             summary
                 .notes

@@ -6,7 +6,7 @@ use guard::Sample;
 use rules::{ON_REQUEST, look};
 use xdp::{SampleCounts, Samples, Sampling};
 
-use super::pace::{FIRST, Pace, weight};
+use super::pace::{FIRST, Pace};
 
 /// Sets that samples may still be of.
 const SETS_MAX: u32 = 64;
@@ -20,8 +20,6 @@ pub struct Sampler {
     current: u32,
     counted: SampleCounts,
     pace: Pace,
-    /// Packets that should have been samples, and found no room.
-    pub missed: u64,
 }
 
 impl Sampler {
@@ -31,7 +29,6 @@ impl Sampler {
             current: FIRST,
             counted: SampleCounts::default(),
             pace: Pace::new(),
-            missed: 0,
         }
     }
 
@@ -52,29 +49,22 @@ impl Sampler {
         self.current = every;
     }
 
-    /// What was told since the last time, each with the packets that it stands for.
-    pub fn take(&mut self, samples: &mut Samples) -> Result<Vec<Sample>, xdp::Error> {
+    /// What was told since the last time, each with the packets that it stands for, and how many found no room meanwhile.
+    pub fn take(&mut self, samples: &mut Samples) -> Result<(Vec<Sample>, u64), xdp::Error> {
         let told = samples.take()?;
         let counts = samples.counts()?;
-        let (all, missed) = (
-            counts.all.saturating_sub(self.counted.all),
-            counts.all_missed.saturating_sub(self.counted.all_missed),
-        );
+        let missed = counts.all_missed.saturating_sub(self.counted.all_missed);
         self.counted = counts;
-        self.missed += missed;
         let of = |sample: &xdp::Sample| Sample {
             packet: look(&sample.data, sample.len as usize, ON_REQUEST),
             len: sample.len,
-            weight: weight(
-                *self.every.get(&sample.generation).unwrap_or(&self.current),
-                (all, missed),
-            ),
+            weight: *self.every.get(&sample.generation).unwrap_or(&self.current),
             time_ns: sample.time_ns,
         };
         let mut all: Vec<Sample> = told.iter().filter(|sample| sample.of_all).map(of).collect();
         // Several processors told them.
         all.sort_by_key(|sample| sample.time_ns);
-        Ok(all)
+        Ok((all, missed))
     }
 
     /// One of how many should be taken from now on, if that is another number.

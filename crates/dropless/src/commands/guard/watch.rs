@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use guard::{Blocked, Event, Expired, Guard, Over, Refused, SETTLED_NS, Sample, TICK_NS};
 use measure::{GuardRefusal, GuardRule, GuardSummary, Note};
-use report::number::{count, pps};
+use report::number::{count, counted, pps};
 use report::rundir::RunDir;
 use rules::RuleSet;
 
@@ -36,6 +36,14 @@ pub struct Watch {
     refusals: Vec<GuardRefusal>,
     further_refusals: u64,
     samples: u64,
+    /// Those that found no room, or are not to be told from what did not.
+    missed: u64,
+    /// When the last look at samples began.
+    looked_ns: Option<u64>,
+    /// How often nothing was known of what came, for how long in all, and when the last such time was over.
+    pauses: u64,
+    blind_ns: u64,
+    seen_from_ns: u64,
 }
 
 /// A rule, and the flood's first packet.
@@ -74,7 +82,46 @@ impl Watch {
             refusals: Vec::new(),
             further_refusals: 0,
             samples: 0,
+            missed: 0,
+            looked_ns: None,
+            pauses: 0,
+            blind_ns: 0,
+            seen_from_ns: 0,
         }
+    }
+
+    /// A look at the samples that came since the one before, in their order: when it began and when it was over, and how
+    /// many found no room meanwhile.
+    ///
+    /// Those are charged to nobody: that they were like the others is a guess, and when they came, too, so that a rate
+    /// could be told too high. After a look that came late nothing is known but that there were some: those that had room
+    /// are of its beginning, or of its end, and the time is passed over.
+    pub fn look(&mut self, samples: &[Sample], missed: u64, (begun_ns, ended_ns): (u64, u64)) {
+        self.missed += missed;
+        let before_ns = self.looked_ns.replace(begun_ns);
+        let blind_ns = before_ns.map_or(0, |before_ns| ended_ns.saturating_sub(before_ns));
+        if missed > 0 && blind_ns > TICK_NS {
+            self.missed += samples.len() as u64;
+            self.pause(blind_ns, ended_ns);
+            return;
+        }
+        for sample in samples {
+            // Of a time that was passed over, and read only now.
+            if sample.time_ns < self.seen_from_ns {
+                self.missed += 1;
+            } else {
+                self.observe(sample);
+            }
+        }
+        self.advance(begun_ns);
+    }
+
+    fn pause(&mut self, blind_ns: u64, until_ns: u64) {
+        self.guard.pause(blind_ns);
+        self.next_ns = until_ns + TICK_NS;
+        self.seen_from_ns = until_ns;
+        self.pauses += 1;
+        self.blind_ns += blind_ns;
     }
 
     /// Time has come so far.
@@ -258,6 +305,15 @@ impl Watch {
         summary.refusals = std::mem::take(&mut self.refusals);
         summary.further_refusals = self.further_refusals;
         summary.samples = self.samples;
+        summary.samples_missed = self.missed;
+        if self.pauses > 0 {
+            let text = format!(
+                "no flood was looked for during {:.1} s ({}): this process stood still or had no core, and samples of packets found no room (what came was judged by the rules in force, and counted); fix: leave it a core that nothing else keeps busy",
+                self.blind_ns as f64 / 1e9,
+                counted(self.pauses, "pause")
+            );
+            summary.notes.push(Note::new("not_watched", text));
+        }
         summary.log_left_out = self.log.left_out;
         if !self.guard.judges_sources() {
             let text = format!(
@@ -298,27 +354,178 @@ mod tests {
 
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
+    fn udp(source: u32, port: u16, time_ns: u64) -> Sample {
+        let packet = Ok(Facts {
+            vlan: None,
+            ether_type: 0x0800,
+            layer: Layer::V4,
+            protocol: 17,
+            part: Part::Whole,
+            source: u128::from(source) << 96,
+            destination: 0xC000_0201 << 96,
+            ports: Some((port, 7)),
+            detail: Detail::None,
+        });
+        Sample {
+            packet,
+            len: 60,
+            weight: 1,
+            time_ns,
+        }
+    }
+
     /// A second of a flood, sixty thousand packets of it, from `from_s` on.
     fn flood(watch: &mut Watch, from_s: u64) {
         for number in 0..60_000_u64 {
-            let packet = Ok(Facts {
-                vlan: None,
-                ether_type: 0x0800,
-                layer: Layer::V4,
-                protocol: 17,
-                part: Part::Whole,
-                source: u128::from(0x0B00_0000 + number as u32 * 7919) << 96,
-                destination: 0xC000_0201 << 96,
-                ports: Some((123, 7)),
-                detail: Detail::None,
-            });
-            watch.observe(&Sample {
-                packet,
-                len: 60,
-                weight: 1,
-                time_ns: from_s * 1_000_000_000 + number * 1_000_000_000 / 60_000,
-            });
+            let time_ns = from_s * SECOND + number * SECOND / 60_000;
+            watch.observe(&udp(0x0B00_0000 + number as u32 * 7919, 123, time_ns));
         }
+    }
+
+    /// A watch over samples that wait in a ring of so many places, looked at when its process runs.
+    struct Waiting {
+        watch: Watch,
+        now_ns: u64,
+        ring: Vec<Sample>,
+        missed: u64,
+    }
+
+    impl Waiting {
+        const ROOM: usize = 14_000;
+
+        fn new(dir: &RunDir, settings: Settings) -> Self {
+            Self {
+                watch: Watch::new(Guard::new(settings, 1), dir, false),
+                now_ns: SECOND,
+                ring: Vec::new(),
+                missed: 0,
+            }
+        }
+
+        /// Twelve thousand packets a second of one flow, and so many of strangers from port 123.
+        fn come(&mut self, ms: u64, strangers_each_ms: u64) {
+            for _ in 0..ms {
+                for number in 0..12 + strangers_each_ms {
+                    let stranger =
+                        ((self.now_ns / 1000 + number) as u32).wrapping_mul(7919) % (1 << 24) + 0x0B00_0000;
+                    let sample = match number {
+                        0..12 => udp(0x0A00_0001, 4000, self.now_ns),
+                        _ => udp(stranger, 123, self.now_ns),
+                    };
+                    if self.ring.len() < Self::ROOM {
+                        self.ring.push(sample);
+                    } else {
+                        self.missed += 1;
+                    }
+                }
+                self.now_ns += 1_000_000;
+            }
+        }
+
+        fn look(&mut self) {
+            let missed = std::mem::take(&mut self.missed);
+            self.watch.look(&self.ring, missed, (self.now_ns, self.now_ns));
+            self.ring.clear();
+        }
+
+        fn go_on(&mut self, ms: u64, strangers_each_ms: u64) {
+            for _ in 0..ms / 5 {
+                self.come(5, strangers_each_ms);
+                self.look();
+            }
+        }
+
+        fn end(mut self) -> GuardSummary {
+            let mut summary = GuardSummary::default();
+            self.watch.finish(&mut summary);
+            summary
+        }
+    }
+
+    fn is_told(summary: &GuardSummary) -> bool {
+        summary.notes.iter().any(|note| note.code == "not_watched")
+    }
+
+    /// What a process missed while it stood still is charged to nobody, wherever in a look it stood still.
+    #[test]
+    fn a_pause_makes_no_flood_of_usual_traffic() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = RunDir::reopen(dir.path());
+        for stopped_within in [false, true] {
+            let mut waiting = Waiting::new(&dir, Settings::default());
+            waiting.go_on(10_000, 0);
+            if stopped_within {
+                // After samples were read, and before it was counted what found no room.
+                waiting.come(5, 0);
+                let (read, begun_ns) = (std::mem::take(&mut waiting.ring), waiting.now_ns);
+                waiting.come(20_000, 0);
+                let missed = std::mem::take(&mut waiting.missed);
+                waiting.watch.look(&read, missed, (begun_ns, waiting.now_ns));
+            } else {
+                waiting.come(20_000, 0);
+            }
+            waiting.go_on(10_000, 0);
+            let summary = waiting.end();
+            assert!(
+                summary.blocks.is_empty() && summary.refusals.is_empty(),
+                "{summary:?}"
+            );
+            assert!(
+                is_told(&summary) && summary.samples_missed > 220_000,
+                "{summary:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_had_room_all_the_time_of_a_pause_counts_when_it_came() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut waiting = Waiting::new(&RunDir::reopen(dir.path()), Settings::default());
+        waiting.go_on(10_000, 0);
+        waiting.come(1_000, 0);
+        waiting.go_on(10_000, 0);
+        let summary = waiting.end();
+        assert!(summary.blocks.is_empty() && !is_told(&summary), "{summary:?}");
+        assert_eq!((summary.samples, summary.samples_missed), (21_000 * 12, 0));
+    }
+
+    #[test]
+    fn a_flood_that_goes_on_through_a_pause_is_found_after_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut waiting = Waiting::new(&RunDir::reopen(dir.path()), Settings::default());
+        waiting.go_on(10_000, 0);
+        // It begins while nobody looks.
+        waiting.come(1_000, 0);
+        waiting.come(19_000, 40);
+        assert!(waiting.watch.changed().is_none());
+        waiting.go_on(1_000, 40);
+        let made = waiting.watch.changed().map(|set| set.unwrap().rules.len());
+        assert_eq!(made, Some(1));
+        let summary = waiting.end();
+        let made = &summary.blocks[0].made;
+        assert!(made.rule.starts_with("deny udp sport 123"), "{made:?}");
+        assert!((20_000..=40_000).contains(&made.rate_pps), "{made:?}");
+    }
+
+    /// Where a look is in time and there is too little room, rates are told too low, if at all.
+    #[test]
+    fn what_found_no_room_for_a_moment_raises_no_rate() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut waiting = Waiting::new(&RunDir::reopen(dir.path()), Settings::default());
+        waiting.go_on(10_000, 0);
+        for _ in 0..4 {
+            waiting.come(90, 400);
+            waiting.look();
+        }
+        let summary = waiting.end();
+        let made = &summary.blocks[0].made;
+        assert!((20_000..=400_000).contains(&made.rate_pps), "{made:?}");
+        assert!(
+            summary.samples_missed > 50_000 && !is_told(&summary),
+            "{summary:?}"
+        );
     }
 
     /// What a rule met by the result: after a second before it is in force, if it is then, and another.
