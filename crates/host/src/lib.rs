@@ -20,6 +20,8 @@ pub mod interface;
 pub mod interrupts;
 pub mod modules;
 pub mod nearest;
+mod netlink;
+pub mod offloads;
 pub mod partition;
 pub mod pci;
 pub mod pmd;

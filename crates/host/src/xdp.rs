@@ -3,17 +3,17 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+use nix::sys::socket::SockProtocol;
 
 use crate::Sys;
 use crate::interface;
+use crate::netlink::{self, HEADER, NLA_F_NESTED, attribute, kind, numbered};
 
 /// Of `linux/netlink.h`, `linux/rtnetlink.h` and `linux/if_link.h`.
 const NLMSG_ERROR: u16 = 2;
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_SETLINK: u16 = 19;
-const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
@@ -26,12 +26,8 @@ const IFLA_XDP_EXPECTED_FD: u16 = 8;
 /// In the interface's driver, or above it (generic XDP); and only where the program is the expected one.
 const XDP_FLAGS_MODES: [u32; 2] = [1 << 2, 1 << 1];
 const XDP_FLAGS_REPLACE: u32 = 1 << 4;
-/// The high bits of an attribute's type are flags.
-const NLA_F_NESTED: u16 = 0x8000;
-const NLA_TYPE_MASK: u16 = 0x3FFF;
-/// `struct nlmsghdr`; with `struct ifinfomsg`.
-const HEADER: usize = 16;
-const HEADERS: usize = 32;
+/// `struct nlmsghdr` with `struct ifinfomsg`.
+const HEADERS: usize = HEADER + 16;
 
 /// The id of the program on interface `name`; `None` where there is none, or nobody can say.
 pub fn program(sys: &Sys, name: &str) -> Option<u32> {
@@ -110,66 +106,13 @@ pub fn holder(sys: &Sys, id: u32) -> Option<u32> {
 
 /// The answer to a request about one interface.
 fn ask(kind: u16, flags: u16, index: u32, attributes: &[u8]) -> io::Result<Vec<u8>> {
-    let link = socket(
-        AddressFamily::Netlink,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::NetlinkRoute,
-    )?;
-    let mut request = Vec::with_capacity(HEADERS + attributes.len());
-    request.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
-    request.extend(kind.to_ne_bytes());
-    request.extend((NLM_F_REQUEST | flags).to_ne_bytes());
-    request.extend([0; 12]);
-    request.extend(index.to_ne_bytes());
-    request.extend([0; 8]);
-    request.extend(attributes);
-    send(link.as_raw_fd(), &request, MsgFlags::empty())?;
-    let mut room = vec![0; 64 << 10];
-    let length = recv(link.as_raw_fd(), &mut room, MsgFlags::empty())?;
-    room.truncate(length);
-    Ok(room)
-}
-
-/// What a message is.
-fn kind(message: &[u8]) -> Option<u16> {
-    Some(u16::from_ne_bytes(*message.get(4..)?.first_chunk()?))
-}
-
-/// An attribute that is a number.
-fn numbered(kind: u16, value: u32) -> Vec<u8> {
-    let head = [8_u16.to_ne_bytes(), kind.to_ne_bytes()].concat();
-    [&head[..], &value.to_ne_bytes()].concat()
-}
-
-/// The value of the first attribute of this type: length 2, type 2, value, padded to 4.
-fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-        let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?) & NLA_TYPE_MASK;
-        let value = bytes.get(4..length)?;
-        if kind == wanted {
-            return Some(value);
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..)?;
-    }
+    let about = [&[0; 4], &index.to_ne_bytes()[..], &[0; 8]].concat();
+    netlink::ask(SockProtocol::NetlinkRoute, (kind, flags), &[&about, attributes])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn attributes_are_found_behind_padding() {
-        let bytes = [
-            &[5, 0, 1, 0, 9, 0, 0, 0][..],
-            &[8, 0, IFLA_XDP as u8, 0x80, 7, 0, 0, 0],
-        ]
-        .concat();
-        assert_eq!(attribute(&bytes, IFLA_XDP), Some(&[7, 0, 0, 0][..]));
-        assert_eq!(attribute(&bytes, 2), None);
-    }
 
     #[test]
     fn who_has_a_program_open_is_found_and_we_are_not() {
@@ -186,12 +129,5 @@ mod tests {
         assert!(!is_held(&sys, 7), "neither a map of that id, nor a longer number");
         std::os::unix::fs::symlink("10", root.path().join("proc/self")).unwrap();
         assert!(!is_held(&sys, 77));
-    }
-
-    proptest! {
-        #[test]
-        fn no_answer_is_too_broken(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _ = attribute(&bytes, IFLA_XDP);
-        }
     }
 }

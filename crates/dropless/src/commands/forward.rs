@@ -9,6 +9,7 @@ use crate::args::forwarding::ForwardingArgs;
 use crate::plan::{ForwardMode, ForwardPlan};
 use crate::run;
 use crate::run::forward::{FileRules, ForwardJob};
+use crate::run::on_interface::tags::ThroughXdp;
 use crate::run::rulebook::Rules;
 
 /// Hand frames on from port to port, by rules: a bump in the wire
@@ -72,7 +73,8 @@ impl Args {
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let plan = args.plan()?;
-    let judges = |path: &Path| Ok::<_, anyhow::Error>(FileRules::new(path, Rules::read(path)?));
+    let through = ThroughXdp::of_ports(plan.ports());
+    let judges = |path: &Path| FileRules::new(path, Rules::read(path)?, through);
     let rules = plan.rules.as_deref().map(judges).transpose()?;
     let job = ForwardJob::<FileRules>::new((plan.clone(), plan.clone()), rules, args.run.output.quiet);
     plan.named(run::run(job, &args.run.settings()?))

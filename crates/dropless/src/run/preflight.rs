@@ -60,9 +60,8 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores).about("--cores")?;
     }
-    let warnings = prepared.iter().flat_map(|port| &port.notes);
-    let note = |warning: &Warning| Note::new(warning.code, warning.to_string());
-    let mut notes: Vec<Note> = warnings.map(note).collect();
+    let each = prepared.iter();
+    let mut notes: Vec<Note> = each.flat_map(|port| notes_of(&sys, port, needs)).collect();
     let held = |port: &Prepared| {
         let holds = Holds::of_port(&port.uri, queues, plan.descriptors, needs.held_per_queue);
         (port.numa_node, holds)
@@ -141,6 +140,17 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             .filter(|port| port.abandoned.is_some())
             .collect(),
     })
+}
+
+/// What does not stop a port: of one that takes all frames, also that it does not see the tags of some.
+fn notes_of(sys: &Sys, port: &Prepared, needs: &Needs) -> Vec<Note> {
+    let interface = match &port.uri.kind {
+        PortKind::Xdp { interface, .. } if needs.takes_all => host::interface::interface(sys, interface),
+        _ => None,
+    };
+    let tags = interface.and_then(|interface| host::offloads::tags_warning(sys, &interface));
+    let note = |warning: &Warning| Note::new(warning.code, warning.to_string());
+    port.notes.iter().chain(&tags).map(note).collect()
 }
 
 /// Of a port whose driver wants what the user keeps from it.

@@ -117,6 +117,32 @@ fn every_packet_is_counted_at_its_rule() {
     }
 }
 
+/// What rules do not see is said: tags beside the frame, and in generic mode packets that were joined.
+#[test]
+fn what_xdp_does_not_see_is_noted() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    for (mode, joined) in [("native", false), ("generic", true)] {
+        rules(&lab, "deny vlan 5\ndefault allow\n");
+        let judged = interrupted(filter(&lab, &wire, &["--mode", mode]));
+        assert_eq!(judged.code, Some(0), "{judged}");
+        let notes = judged.json()["notes"].to_string();
+        assert!(
+            notes.contains("vlan-stripped") && notes.contains("txvlan off"),
+            "{judged}"
+        );
+        assert_eq!(notes.contains("packets-joined"), joined, "{judged}");
+    }
+    let guard = ["guard", "--dev", "far0", "--mode", "generic", "--json"];
+    let mut guard = lab.dropless(&guard).within(&wire.far).spawn();
+    guard.wait_for("guarding far0", STARTING);
+    let notes = interrupted(guard).json()["notes"].to_string();
+    assert!(
+        notes.contains("vlan-stripped") && notes.contains("packets-joined"),
+        "{notes}"
+    );
+}
+
 /// Two sets that mean the same and are spelled differently: whichever judged a packet, its fate is the same, and it is counted at a
 /// rule of one of them.
 #[test]

@@ -241,3 +241,35 @@ fn what_overflows_is_named_by_the_far_side() {
         "{sender}\n{reflector}"
     );
 }
+
+/// Whoever takes all frames of an interface says which tags XDP does not show.
+#[test]
+fn tags_beside_frames_are_noted() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let runs: [&[&str]; 3] = [
+        &["capture", "--port", "xdp:far0", "--count", "1"],
+        &["reflect", "--port", "xdp:far0"],
+        &["forward", "--port", "xdp:far0", "--port", "null"],
+    ];
+    for run in runs {
+        let arguments = [run, &["--json", "--duration", "300ms", "--no-doctor"]].concat();
+        let run = lab.dropless(&arguments).within(&wire.far).run();
+        let notes = run.json()["notes"].to_string();
+        assert!(notes.contains("vlan-stripped"), "{run}");
+    }
+    let arguments = [
+        "--json",
+        "--duration",
+        "300ms",
+        "--no-doctor",
+        "--port",
+        "packet:far0",
+    ];
+    let run = [&["capture"], &arguments[..]].concat();
+    let run = lab.dropless(&run).within(&wire.far).run();
+    assert!(
+        !run.json()["notes"].to_string().contains("vlan-stripped"),
+        "{run}"
+    );
+}

@@ -14,6 +14,7 @@ use rules::{RuleSet, Totals};
 use super::watch::Watch;
 use crate::plan::GuardPlan;
 use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::tags::ThroughXdp;
 use crate::run::rulebook::{Rulebook, Rules, judged};
 
 /// What is refused now, for want of memory say, may be taken later, and a flood waits for it.
@@ -25,6 +26,7 @@ pub struct Layers {
     has_file: bool,
     is_dry: bool,
     session: Option<Session>,
+    through: ThroughXdp,
     /// What the session lives from, and what the user says is never blocked.
     spared: RuleSet,
     allowed: RuleSet,
@@ -60,11 +62,12 @@ impl Layers {
     /// The layers, and the rules that they begin with.
     pub fn new(
         plan: &GuardPlan,
-        session: Option<Session>,
+        (session, through): (Option<Session>, ThroughXdp),
         [spared, allowed]: [RuleSet; 2],
         own: Rules,
     ) -> Result<(Self, Rules)> {
         let first = Rules::of(RuleSet::joined(&[&spared, &allowed, &own.set]))?;
+        through.shows_tags_to(&first.set)?;
         let none = || PathBuf::from("default allow");
         let path = plan.rules.clone().unwrap_or_else(none);
         let layers = Self {
@@ -72,6 +75,7 @@ impl Layers {
             has_file: plan.rules.is_some(),
             is_dry: plan.dry_run,
             session,
+            through,
             spared,
             allowed,
             blocks: RuleSet::joined(&[]),
@@ -124,11 +128,7 @@ impl Layers {
             return None;
         }
         let mut own = self.next.take();
-        let kept = own
-            .as_ref()
-            .zip(self.session)
-            .map(|(own, session)| session.is_kept_by(&RuleSet::joined(&[&self.allowed, &own.set])));
-        if let Some(Err(error)) = kept {
+        if let Some(Err(error)) = own.as_ref().map(|own| self.may_be(own)) {
             // What the guard found comes into force all the same.
             self.book.refuse(&error);
             own = None;
@@ -141,6 +141,14 @@ impl Layers {
             last,
         ]));
         Some(Due { set, own })
+    }
+
+    /// Whether the user's rules may come into force.
+    fn may_be(&self, own: &Rules) -> Result<()> {
+        if let Some(session) = self.session {
+            session.is_kept_by(&RuleSet::joined(&[&self.allowed, &own.set]))?;
+        }
+        self.through.shows_tags_to(&own.set)
     }
 
     /// They are in force since `now_ns`, as generation so and so.

@@ -23,6 +23,7 @@ use crate::about::About as _;
 use crate::plan::{GuardPlan, GuardSource};
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
+use crate::run::on_interface::tags::{self, ThroughXdp};
 use crate::run::on_interface::{self, End, refusals, total};
 use crate::run::rulebook::TOLD_MAX;
 use crate::run::signals::{Hangup, Interrupt};
@@ -55,7 +56,12 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let session = (!force).then(|| Session::through(name)).flatten();
     let spared = spared(session, &RuleSet::joined(&[&allowed, &own.set]))?;
     let guard = guard_of(plan, &RuleSet::joined(&[&spared, &allowed]), run::random())?;
-    let (layers, first) = Layers::new(plan, session, [spared, allowed], own)?;
+    let (layers, first) = Layers::new(
+        plan,
+        (session, ThroughXdp::interface(name)),
+        [spared, allowed],
+        own,
+    )?;
     let before = Level::of(index);
     let wanted = Wanted {
         interface: index,
@@ -97,6 +103,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     summary.rate_pps = summary.judged.packets() as f64 / summary.duration_s.max(1e-3);
     summary.interrupted = end == End::Asked;
     summary.notes.extend(removed);
+    summary.notes.extend(tags::notes(&interface, mode));
     judge(&mut summary, end, received.zip(level));
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;

@@ -23,6 +23,7 @@ use crate::run::control::Look;
 use crate::run::forward::{ForwardJob, Judges, TaskRules};
 use crate::run::judging::Judging;
 use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::tags::ThroughXdp;
 use crate::run::rulebook::Rules;
 use crate::run::{self, Summary};
 
@@ -36,7 +37,12 @@ pub fn run(args: &Args, plan: &GuardPlan, forward: &ForwardPlan) -> Result<u8> {
     let session = session(forward);
     let spared = spared(session, &RuleSet::joined(&[&allowed, &own.set]))?;
     let guard = guard_of(plan, &RuleSet::joined(&[&spared, &allowed]), run::random())?;
-    let (layers, first) = Layers::new(plan, session, [spared, allowed], own)?;
+    let (layers, first) = Layers::new(
+        plan,
+        (session, ThroughXdp::of_ports(forward.ports())),
+        [spared, allowed],
+        own,
+    )?;
     let before = Before {
         plan: plan.clone(),
         guard,

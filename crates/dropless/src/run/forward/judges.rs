@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Result;
 use dataplane::forward::{Judge, Sampler};
 use dataplane::slot::Exchange;
 use measure::{ForwardSummary, Judged, RulesSummary};
@@ -15,6 +16,7 @@ use crate::plan::ForwardPlan;
 use crate::run;
 use crate::run::control::Look;
 use crate::run::judging::Judging;
+use crate::run::on_interface::tags::ThroughXdp;
 use crate::run::rulebook::{Rulebook, Rules};
 
 /// What a task is given by whoever says what passes.
@@ -72,15 +74,22 @@ pub trait Judges: Sized {
 pub struct FileRules {
     book: Rulebook,
     judging: Judging,
+    through: ThroughXdp,
 }
 
 impl FileRules {
-    /// Those of `path`, which have been read.
-    pub fn new(path: &Path, rules: Rules) -> Self {
-        Self {
+    /// Those of `path`, which have been read, where ports are `through` XDP.
+    ///
+    /// # Errors
+    ///
+    /// Rules by what such a port does not show.
+    pub fn new(path: &Path, rules: Rules, through: ThroughXdp) -> Result<Self> {
+        through.shows_tags_to(&rules.set)?;
+        Ok(Self {
             judging: Judging::new(rules.clone()),
             book: Rulebook::new(path, rules),
-        }
+            through,
+        })
     }
 }
 
@@ -114,7 +123,10 @@ impl Judges for FileRules {
         }
         if !self.judging.is_busy() {
             if let Some(rules) = self.book.read() {
-                self.judging.put(rules, look.generations);
+                match self.through.shows_tags_to(&rules.set) {
+                    Ok(()) => self.judging.put(rules, look.generations),
+                    Err(error) => self.book.refuse(&error),
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 pub mod lockout;
 pub mod received;
 pub mod refusals;
+pub mod tags;
 
 use std::time::Duration;
 

@@ -16,6 +16,7 @@ use xdp::{Kept, Ready, SampleCounts};
 use super::samples::Writer;
 use crate::plan::FilterPlan;
 use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::tags::ThroughXdp;
 use crate::run::on_interface::{End, refusals, total};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::Interrupt;
@@ -189,6 +190,9 @@ impl<'p> Active<'p> {
     /// Loads them beside all this: of half a million prefixes that takes a second.
     fn load(&mut self, rules: Rules) {
         if let Some(Err(error)) = self.session.map(|session| session.is_kept_by(&rules.set)) {
+            return self.book.refuse(&error);
+        }
+        if let Err(error) = ThroughXdp::interface(&self.plan.interface).shows_tags_to(&rules.set) {
             return self.book.refuse(&error);
         }
         let (maker, read) = (self.kept.maker(), rules.clone());

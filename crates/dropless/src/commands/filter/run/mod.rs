@@ -16,6 +16,7 @@ use crate::about::About as _;
 use crate::plan::FilterPlan;
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
+use crate::run::on_interface::tags::{self, ThroughXdp};
 use crate::run::on_interface::{self, End, refusals};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
@@ -43,6 +44,7 @@ pub fn run(args: &Args) -> Result<u8> {
     if let Some(session) = &session {
         session.is_kept_by(&rules.set)?;
     }
+    ThroughXdp::interface(name).shows_tags_to(&rules.set)?;
     let mut writer = plan
         .sample
         .as_ref()
@@ -94,6 +96,7 @@ pub fn run(args: &Args) -> Result<u8> {
     summary.interrupted = end == End::Asked;
     summary.notes.extend(removed);
     summary.notes.extend(rights);
+    summary.notes.extend(tags::notes(&interface, mode));
     if end == End::Displaced {
         let reason = on_interface::displaced(name, summary.duration_s);
         summary.reasons.push(reason);
