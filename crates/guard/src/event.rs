@@ -48,8 +48,10 @@ pub struct Expired {
     pub rule: String,
     /// How long it was there; ns.
     pub lasted_ns: u64,
-    /// Packets that it met, by what samples stand for.
+    /// Packets that it met.
     pub packets: u64,
+    /// They were counted one by one; otherwise it is what samples stand for.
+    pub counted: bool,
     /// Of them, those of sources that spoke with the destination before the flood.
     pub known_packets: u64,
     /// Why it was taken back.

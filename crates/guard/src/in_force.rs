@@ -79,6 +79,7 @@ impl InForce {
             rule: block.text(),
             lasted_ns: now_ns.saturating_sub(block.since_ns),
             packets: block.packets,
+            counted: false,
             known_packets: block.known_packets,
             why,
         }

@@ -69,9 +69,11 @@ pub struct GuardRule {
     pub gone_s: Option<f64>,
     /// From the flood's first packet to the rule in force, s.
     pub stopped_after_s: Option<f64>,
-    /// Packets that it met, by what samples stand for.
+    /// Packets that it met.
     pub packets: u64,
-    /// Of these, those of sources that spoke with the destination before.
+    /// They were counted one by one, by whatever judged them; otherwise it is what samples stand for.
+    pub counted: bool,
+    /// Of these, those of sources that spoke with the destination before, by what samples stand for.
     pub known_packets: u64,
 }
 

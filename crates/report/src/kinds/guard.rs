@@ -200,9 +200,11 @@ fn blocks(summary: &GuardSummary) -> Sheet<&GuardRule> {
         })
         .at_width(100)
         .number("costs", |block| format!("{:.1} %", block.made.cost * 100.0))
-        .number("met, by samples", |block| count(block.packets))
-        .short("met, sampled")
-        .number("of known ones", |block| count(block.known_packets))
+        .number("met", |block| {
+            let about = if block.counted { "" } else { "about " };
+            about.to_owned() + &count(block.packets)
+        })
+        .number("of known ones, by samples", |block| count(block.known_packets))
         .short("known")
 }
 

@@ -151,9 +151,14 @@ impl Layers {
         self.through.shows_tags_to(&own.set)
     }
 
-    /// They are in force since `now_ns`, as generation so and so.
-    pub fn are_in_force(&mut self, wanted: Due, generation: u64, (watch, now_ns): (&mut Watch, u64)) {
-        watch.in_force(&wanted.set, now_ns);
+    /// They are in force since `now_ns`, as generation so and so; all before have met so much.
+    pub fn are_in_force(
+        &mut self,
+        wanted: Due,
+        generation: u64,
+        (watch, now_ns, totals): (&mut Watch, u64, &Totals),
+    ) {
+        watch.in_force(&wanted.set, now_ns, totals);
         self.set = wanted.set;
         if let Some(own) = wanted.own {
             self.book.accept(own);

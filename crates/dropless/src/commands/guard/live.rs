@@ -299,8 +299,11 @@ impl Active {
         match put {
             Ok(()) => {
                 let (generation, now) = (self.kept.generation().into(), monotonic_ns());
-                self.layers
-                    .are_in_force(loading.due, generation, (&mut self.watch, now));
+                if let Ok(totals) = self.kept.totals() {
+                    self.totals = totals;
+                }
+                let told = (&mut self.watch, now, &self.totals);
+                self.layers.are_in_force(loading.due, generation, told);
             }
             Err(error) => self.layers.are_refused(&error),
         }
@@ -332,7 +335,7 @@ impl Active {
         let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
         self.look_at_packets();
         summary.judged = self.layers.judged(&totals);
-        self.watch.finish(summary);
+        self.watch.finish(summary, &totals);
         Ok(())
     }
 }

@@ -146,8 +146,9 @@ impl Guarding {
         let arrived = self.judging.arrived(look.generations);
         if let Some(due) = arrived.and_then(|_| self.arriving.take()) {
             self.generation += 1;
+            let totals = self.judging.totals();
             self.layers
-                .are_in_force(due, self.generation, (&mut self.watch, now_ns));
+                .are_in_force(due, self.generation, (&mut self.watch, now_ns, &totals));
         }
         if let Some(Loading { due, thread }) = self.loading.take_if(|loading| loading.thread.is_finished()) {
             let made = thread
@@ -294,7 +295,7 @@ impl Guarding {
         if let Some(clock) = self.clock {
             self.look_at_samples(&clock);
         }
-        self.watch.finish(summary);
+        self.watch.finish(summary, &self.judging.totals());
         if let Err(error) = keep_baseline(&self.plan, &self.watch.guard) {
             summary
                 .notes

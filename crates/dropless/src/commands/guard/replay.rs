@@ -94,7 +94,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         });
         if let Some(blocks) = watch.changed().filter(|_| !plan.dry_run) {
             judge.swap(RuleSet::joined(&[&allowed, &blocks?, &own.set]))?;
-            watch.in_force(&judge.set, now_ns);
+            watch.in_force(&judge.set, now_ns, &judge.totals);
         }
         judge.take(packet.data, len, now_ns);
         for line in watch.says() {
@@ -103,7 +103,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     }
     let judged_all = judge.finish();
     summary.judged = judged(&judged_all.0, &judged_all.1);
-    watch.finish(&mut summary);
+    watch.finish(&mut summary, &judged_all.1);
     summary.duration_s = now_ns.saturating_sub(first_ns.unwrap_or(now_ns)) as f64 / 1e9;
     summary.rate_pps = summary.judged.packets() as f64 / summary.duration_s.max(1e-3);
     summary.interrupted = interrupt.is_set();

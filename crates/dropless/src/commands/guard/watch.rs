@@ -3,9 +3,9 @@
 use anyhow::{Result, anyhow};
 use guard::{Blocked, Event, Expired, Guard, Over, Refused, SETTLED_NS, Sample, TICK_NS};
 use measure::{GuardRefusal, GuardRule, GuardSummary, Note};
-use report::number::{count, counted, pps};
+use report::number::{self, count, pps};
 use report::rundir::RunDir;
-use rules::RuleSet;
+use rules::{RuleSet, Totals};
 
 use super::log::Log;
 
@@ -44,26 +44,53 @@ pub struct Watch {
     pauses: u64,
     blind_ns: u64,
     seen_from_ns: u64,
+    /// Samples stand for more than themselves: what they count is an estimate.
+    is_estimate: bool,
 }
 
 /// A rule, and the flood's first packet.
 struct Made {
     told: GuardRule,
     first_ns: Option<u64>,
-    /// Packets that it would have met before it was in force, and of them those of known sources; none if it never was.
-    in_vain: Option<(u64, u64)>,
+    /// None if it never was in force.
+    before: Option<Before>,
+    /// It was taken back, and whoever judges has it still: what it met to its end is not known yet.
+    ending: Option<Expired>,
+}
+
+/// What a rule had met when it came into force.
+struct Before {
+    /// Packets that it would have met, by samples, and of them those of known sources.
+    packets: u64,
+    known: u64,
+    /// What an earlier rule of the same text had met.
+    counted: u64,
 }
 
 impl Made {
-    /// What it met, of what it would have met in all.
-    fn met(&self, (packets, known): (u64, u64), dry_run: bool) -> (u64, u64) {
-        let (before, before_known) = match self.in_vain {
-            _ if dry_run => (0, 0),
-            Some(before) => before,
-            None => (packets, known),
+    /// What samples say that it met becomes what it met while it was in force, counted by whoever judged.
+    fn settle(&mut self, totals: &Totals) {
+        let told = &mut self.told;
+        let Some(before) = &self.before else {
+            (told.packets, told.known_packets, told.counted) = (0, 0, true);
+            return;
         };
-        (packets.saturating_sub(before), known.saturating_sub(before_known))
+        told.packets = told.packets.saturating_sub(before.packets);
+        told.known_packets = told.known_packets.saturating_sub(before.known);
+        let counted = counted(totals, &told.made.rule).checked_sub(before.counted);
+        // Of very many rules that are gone only the sum is known.
+        if let Some(packets) = counted.filter(|packets| *packets > 0 || told.packets == 0) {
+            told.packets = packets;
+            told.known_packets = told.known_packets.min(packets);
+            told.counted = true;
+        }
     }
+}
+
+/// What rules of this text met.
+fn counted(totals: &Totals, text: &str) -> u64 {
+    let met = totals.rules.iter().filter(|(spelling, _)| spelling.text == text);
+    met.map(|(_, count)| count.packets).sum()
 }
 
 impl Watch {
@@ -87,6 +114,7 @@ impl Watch {
             pauses: 0,
             blind_ns: 0,
             seen_from_ns: 0,
+            is_estimate: false,
         }
     }
 
@@ -147,6 +175,7 @@ impl Watch {
     pub fn observe(&mut self, sample: &Sample) {
         self.advance(sample.time_ns);
         self.samples += 1;
+        self.is_estimate |= sample.weight != 1;
         self.guard.observe(sample);
     }
 
@@ -163,18 +192,25 @@ impl Watch {
         Some(set.map_err(|problems| anyhow!("the guard's own rules: {problems:?}")))
     }
 
-    /// Rules that were made are in force since `now_ns`.
-    pub fn in_force(&mut self, set: &RuleSet, now_ns: u64) {
+    /// Rules that were made are in force since `now_ns`, and others no longer; so much all rules have met.
+    pub fn in_force(&mut self, set: &RuleSet, now_ns: u64, totals: &Totals) {
+        let is_there = |text: &str| set.rules.iter().any(|rule| rule.text == text);
+        self.ended(totals, is_there);
         for made in &mut self.rules {
-            let is_new = made.in_vain.is_none() && made.told.gone_s.is_none();
-            if !is_new || !set.rules.iter().any(|rule| rule.text == made.told.made.rule) {
+            let is_new = made.before.is_none() && made.told.gone_s.is_none();
+            if !is_new || !is_there(&made.told.made.rule) {
                 continue;
             }
             let met = self
                 .guard
                 .in_force()
                 .find(|(rule, ..)| *rule == made.told.made.rule);
-            made.in_vain = Some(met.map_or((0, 0), |(_, packets, known)| (packets, known)));
+            let (packets, known) = met.map_or((0, 0), |(_, packets, known)| (packets, known));
+            made.before = Some(Before {
+                packets,
+                known,
+                counted: counted(totals, &made.told.made.rule),
+            });
             let after = made
                 .first_ns
                 .map(|first_ns| now_ns.saturating_sub(first_ns) as f64 / 1e9);
@@ -193,11 +229,16 @@ impl Watch {
 
     fn take(&mut self, events: Vec<Event>) {
         for event in events {
-            self.log(&event);
             match event {
-                Event::Blocked(blocked) => self.blocked(blocked),
-                Event::Refused(refused) => self.refused(refused),
-                Event::Expired(expired) => self.expired(&expired),
+                Event::Blocked(blocked) => {
+                    self.log(&Event::Blocked(blocked.clone()));
+                    self.blocked(blocked);
+                }
+                Event::Refused(refused) => {
+                    self.log(&Event::Refused(refused.clone()));
+                    self.refused(refused);
+                }
+                Event::Expired(expired) => self.expired(expired),
             }
         }
     }
@@ -218,27 +259,72 @@ impl Watch {
         }
     }
 
-    fn expired(&mut self, expired: &Expired) {
+    /// It is told once whoever judges has it no longer, with what it met.
+    fn expired(&mut self, mut expired: Expired) {
         let at_s = self.seconds(expired.time_ns);
+        expired.counted = !self.is_estimate;
+        let Some(made) = there(&mut self.rules, &expired.rule) else {
+            self.gone(&expired, "it would have met");
+            return;
+        };
+        made.told.gone_s = Some(at_s);
+        (made.told.packets, made.told.known_packets) = (expired.packets, expired.known_packets);
+        made.told.counted = expired.counted;
+        if made.before.is_some() {
+            made.ending = Some(expired);
+        } else {
+            self.gone(&expired, "it would have met");
+        }
+    }
+
+    /// Rules that were taken back and are not in force any more have met what they met.
+    fn ended(&mut self, totals: &Totals, is_there: impl Fn(&str) -> bool) {
+        let again: Vec<String> = self
+            .rules
+            .iter()
+            .filter(|made| made.told.gone_s.is_none())
+            .map(|made| made.told.made.rule.clone())
+            .collect();
+        let mut ended = Vec::new();
+        for made in &mut self.rules {
+            // One that was made again goes on in the place of the first.
+            let is_over = |expired: &mut Expired| !is_there(&expired.rule) || again.contains(&expired.rule);
+            if let Some(expired) = made.ending.take_if(is_over) {
+                made.settle(totals);
+                ended.push(Expired {
+                    packets: made.told.packets,
+                    known_packets: made.told.known_packets,
+                    counted: made.told.counted,
+                    ..expired
+                });
+            }
+        }
+        for expired in ended {
+            self.gone(&expired, "it met");
+        }
+    }
+
+    /// A rule has gone, and met what it says.
+    fn gone(&mut self, expired: &Expired, how: &str) {
+        self.log(&Event::Expired(expired.clone()));
         let why = match expired.why {
             Over::Quiet => "",
             Over::Wider => " (a wider one stands for it)",
         };
-        let all = (expired.packets, expired.known_packets);
-        let mut met = ("it would have met", all);
-        if let Some(made) = there(&mut self.rules, &expired.rule) {
-            made.told.gone_s = Some(at_s);
-            (made.told.packets, made.told.known_packets) = all;
-            if made.in_vain.is_some() {
-                met = ("it met", made.met(all, false));
-            }
-        }
-        let (how, (packets, known)) = met;
+        let about = |is_estimate| if is_estimate { "about " } else { "" };
         self.said.push(format!(
-            "{at_s:.1} s: no longer blocked{why}: {}\n    {how} {} packets, {} of them of known sources",
+            "{:.1} s: no longer blocked{why}: {}\n    {how} {}{} packets, {}{} of them of known sources{}",
+            self.seconds(expired.time_ns),
             short(&expired.rule),
-            count(packets),
-            count(known)
+            about(!expired.counted),
+            count(expired.packets),
+            about(self.is_estimate),
+            count(expired.known_packets),
+            if self.is_estimate {
+                " (about: by samples)"
+            } else {
+                ""
+            }
         ));
     }
 
@@ -264,14 +350,16 @@ impl Watch {
             count(made.cost_by)
         ));
         if self.rules.len() >= RULES_MAX {
-            if let Some(at) = self.rules.iter().position(|made| made.told.gone_s.is_some()) {
+            let is_over = |made: &Made| made.told.gone_s.is_some() && made.ending.is_none();
+            if let Some(at) = self.rules.iter().position(is_over) {
                 self.rules.remove(at);
                 self.further_rules += 1;
             }
         }
         self.rules.push(Made {
             first_ns: blocked.first_ns,
-            in_vain: None,
+            before: None,
+            ending: None,
             told: GuardRule {
                 made,
                 made_s,
@@ -289,16 +377,22 @@ impl Watch {
         }
     }
 
-    /// What it came to; rules that are there still have met so much, and those that never were in force nothing.
-    pub fn finish(&mut self, summary: &mut GuardSummary) {
+    /// What it came to, with what all rules have met; those that never were in force have met nothing.
+    pub fn finish(&mut self, summary: &mut GuardSummary, totals: &Totals) {
+        self.ended(totals, |_| false);
         for (rule, packets, known) in self.guard.in_force() {
             if let Some(made) = there(&mut self.rules, &rule) {
                 (made.told.packets, made.told.known_packets) = (packets, known);
+                made.told.counted = !self.is_estimate;
+                if !summary.dry_run {
+                    made.settle(totals);
+                }
             }
         }
         for mut made in self.rules.drain(..) {
-            let all = (made.told.packets, made.told.known_packets);
-            (made.told.packets, made.told.known_packets) = made.met(all, summary.dry_run);
+            if made.before.is_none() && !summary.dry_run {
+                made.settle(totals);
+            }
             summary.blocks.push(made.told);
         }
         summary.further_blocks = self.further_rules;
@@ -310,7 +404,7 @@ impl Watch {
             let text = format!(
                 "no flood was looked for during {:.1} s ({}): this process stood still or had no core, and samples of packets found no room (what came was judged by the rules in force, and counted); fix: leave it a core that nothing else keeps busy",
                 self.blind_ns as f64 / 1e9,
-                counted(self.pauses, "pause")
+                number::counted(self.pauses, "pause")
             );
             summary.notes.push(Note::new("not_watched", text));
         }
@@ -350,7 +444,7 @@ fn short(rule: &str) -> String {
 #[cfg(test)]
 mod tests {
     use guard::Settings;
-    use rules::{Detail, Facts, Layer, Part};
+    use rules::{Count, Detail, Facts, Layer, Part, Spelling, Verdict};
 
     use super::*;
 
@@ -439,7 +533,7 @@ mod tests {
 
         fn end(mut self) -> GuardSummary {
             let mut summary = GuardSummary::default();
-            self.watch.finish(&mut summary);
+            self.watch.finish(&mut summary, &Totals::default());
             summary
         }
     }
@@ -528,41 +622,99 @@ mod tests {
         );
     }
 
-    /// What a rule met by the result: after a second before it is in force, if it is then, and another.
-    fn met(loads: bool, dry_run: bool) -> (u64, Option<f64>) {
-        let dir = tempfile::tempdir().unwrap();
-        let mut watch = Watch::new(
-            Guard::new(Settings::default(), 1),
-            &RunDir::reopen(dir.path()),
-            dry_run,
-        );
+    /// What whoever judges has counted at the one rule that there is.
+    fn totals(watch: &Watch, packets: u64) -> Totals {
+        let text = watch.rules[0].told.made.rule.clone();
+        let spelling = Spelling {
+            text,
+            verdict: Verdict::Deny,
+        };
+        let count = Count { packets, bytes: 0 };
+        Totals {
+            rules: [(spelling, count)].into(),
+            ..Totals::default()
+        }
+    }
+
+    /// A guard that has seen a second of a flood, and the rules that it made of that.
+    fn flooded(dir: &std::path::Path, dry_run: bool) -> (Watch, RuleSet) {
+        let guard = Guard::new(Settings::default(), 1);
+        let mut watch = Watch::new(guard, &RunDir::reopen(dir), dry_run);
         flood(&mut watch, 1);
         let set = watch.changed().unwrap().unwrap();
+        (watch, set)
+    }
+
+    /// What a rule met by the result: after a second before it is in force, if it is then, and another.
+    fn met(loads: bool, dry_run: bool) -> (u64, bool, Option<f64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut watch, set) = flooded(dir.path(), dry_run);
+        let mut now = totals(&watch, 500);
         if loads {
-            watch.in_force(&set, 2_000_000_000);
+            watch.in_force(&set, 2_000_000_000, &now);
             // Others are loaded, with it among them.
-            watch.in_force(&set, 2_500_000_000);
+            watch.in_force(&set, 2_500_000_000, &now);
+            now = totals(&watch, 500 + 60_007);
         }
         flood(&mut watch, 2);
         let mut summary = GuardSummary {
             dry_run,
             ..GuardSummary::default()
         };
-        watch.finish(&mut summary);
+        watch.finish(&mut summary, &now);
         assert_eq!(summary.blocks.len(), 1, "{:?}", summary.blocks);
-        (summary.blocks[0].packets, summary.blocks[0].stopped_after_s)
+        let block = &summary.blocks[0];
+        (block.packets, block.counted, block.stopped_after_s)
     }
 
     #[test]
-    fn a_rule_has_met_what_came_while_it_was_in_force() {
-        let (packets, after_s) = met(true, false);
-        assert_eq!(packets, 60_000);
+    fn a_rule_has_met_what_was_counted_while_it_was_in_force() {
+        let (packets, counted, after_s) = met(true, false);
+        assert_eq!((packets, counted), (60_007, true));
         assert!(
             after_s.is_some_and(|after_s| (0.9..1.1).contains(&after_s)),
             "{after_s:?}"
         );
-        assert_eq!(met(false, false), (0, None), "it could not be loaded");
-        let (would_have, after_s) = met(false, true);
+        assert_eq!(met(false, false), (0, true, None), "it could not be loaded");
+        let (would_have, _, after_s) = met(false, true);
         assert!(would_have > 90_000 && after_s.is_none(), "{would_have}");
+    }
+
+    #[test]
+    fn log_terminal_and_result_say_the_same_of_a_rule_that_went() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut watch, set) = flooded(dir.path(), false);
+        let none = Totals::default();
+        watch.in_force(&set, 2_000_000_000, &none);
+        // Until others are in force it drops more, after samples say that it is quiet.
+        watch.advance(300_000_000_000);
+        watch.says();
+        let less = watch.changed().unwrap().unwrap();
+        watch.in_force(&less, 300_000_000_000, &totals(&watch, 1234));
+        let said = watch.says().join("\n");
+        assert!(said.contains("it met 1,234 packets"), "{said}");
+        let log = std::fs::read_to_string(dir.path().join("guard.jsonl")).unwrap();
+        let line: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&line["event"], &line["packets"], &line["counted"]),
+            (&"expired".into(), &1234.into(), &true.into())
+        );
+        let mut summary = GuardSummary::default();
+        watch.finish(&mut summary, &none);
+        assert_eq!(summary.blocks[0].packets, 1234);
+    }
+
+    /// Where the count of a rule is lost among those of many, what samples stand for is told, and said to be that.
+    #[test]
+    fn what_only_samples_tell_is_told_as_such() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut watch, _) = flooded(dir.path(), true);
+        watch.is_estimate = true;
+        watch.advance(300_000_000_000);
+        let said = watch.says().join("\n");
+        assert!(
+            said.contains("it would have met about ") && said.contains("(about: by samples)"),
+            "{said}"
+        );
     }
 }
