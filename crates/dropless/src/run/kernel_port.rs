@@ -176,10 +176,7 @@ impl KernelPort {
         let mut notes = Vec::new();
         let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
         if refusals > 0 {
-            notes.push(Note::new("packets_refused", format!(
-                "{} received {refusals} errors for packets that were not delivered (ICMP; usually nothing listens on that UDP port, and kernels report only a few of them); start `dropless reflect --port kernel:ADDR` there",
-                self.name()
-            )));
+            notes.push(refused(&self.name(), refusals));
         }
         let damaged = damaged().saturating_sub(self.damaged_before);
         if damaged > 0 {
@@ -254,4 +251,14 @@ fn damaged() -> u64 {
         .find_map(|line| line.strip_prefix("Udp6InCsumErrors"))
         .and_then(|value| value.trim().parse().ok());
     v4.unwrap_or(0) + v6.unwrap_or(0)
+}
+
+/// Somebody on the way sent so many errors for packets of ours to `who`.
+pub fn refused(who: &str, errors: u64) -> Note {
+    Note::new(
+        "packets_refused",
+        format!(
+            "{who} received {errors} errors for packets that were not delivered (ICMP; usually nothing listens on that UDP port, and kernels report only a few of them); start `dropless reflect --port kernel:ADDR` there"
+        ),
+    )
 }

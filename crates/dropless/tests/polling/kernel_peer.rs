@@ -200,6 +200,12 @@ fn port_unreachable_is_no_answer(kind: &str, to: &str) {
     assert_conserved(&run);
     assert!(run.number("ledger.arrived.foreign.icmp_error_ours") >= 1, "{run}");
     assert_eq!((run.number("sent"), run.number("lost")), (50, 50), "{run}");
+    let json = run.json();
+    let notes = json["notes"].as_array().expect("notes");
+    assert!(
+        notes.iter().any(|note| note["code"] == "packets_refused"),
+        "{run}"
+    );
 }
 
 #[test]

@@ -6,12 +6,14 @@ use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Hindrance, Late, Role};
 use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, WorkerSummary, expect};
 use report::rundir::file;
+use wire::Foreign;
 
 use super::active::ActiveSend;
 use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
 use super::wiring::SendSide;
 use crate::run::close::Ending;
+use crate::run::kernel_port;
 
 pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let results = Results::of(&job.wiring);
@@ -277,6 +279,9 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     if ledger.arrived.corrupt > 0 && job.plan.machine.has(|traits| traits.loses_checksums) {
         notes.push(Note::new("checksums_left_out", "corrupt frames: the kernel at the other end of a virtual link leaves checksums to hardware that does not exist; turn that off there: ethtool -K INTERFACE tx off"));
     }
+    // Kernels told their sockets of these; other ports hear them as frames.
+    let refused = ledger.arrived.foreign.get(Foreign::IcmpErrorOurs.name());
+    notes.extend(refused.map(|errors| kernel_port::refused("this run", *errors)));
     // Where unexplained packets may be: with a far side that does not tell.
     if job.told.silent > 0 && ledger.unexplained > 0 {
         notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
