@@ -73,8 +73,14 @@ pub struct Args {
     /// What this prints, where it writes, and how it is watched
     #[command(flatten)]
     pub run: RunArgs,
-    /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Replay the plan.json of an earlier run, which says all but output: other arguments are refused beside it
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Output",
+        conflicts_with_all = ["PathArgs", "MachineArgs", "DeviceArgs", "ProbeArgs", "ExplainArgs"],
+        conflicts_with_all = ["size", "payload", "streams", "rate", "duration", "count", "tx_only", "expect", "interval"],
+    )]
     pub plan: Option<PathBuf>,
     /// Let the plan pass arguments to DPDK, use file ports, and take devices by force: only if you know who wrote it
     #[arg(long, requires = "plan", help_heading = "Output")]
