@@ -46,6 +46,8 @@ pub struct ForwardCounters {
     pub uncopied: Counter,
     /// Frames of the host's own.
     pub from_kernel: Counter,
+    /// Of these, what the other port's driver took.
+    pub forwarded_own: Counter,
 }
 
 impl ForwardCounters {
@@ -210,6 +212,8 @@ where
     beside: B,
     plan: ForwardPlan,
     frames: R::Frames,
+    /// They are the host's own.
+    is_own: bool,
     waiting_since: Option<Ticks>,
     totals: Fill<ForwardResult>,
 }
@@ -239,6 +243,7 @@ where
             tx,
             beside,
             plan,
+            is_own: false,
             waiting_since: None,
             totals,
         }
@@ -323,6 +328,9 @@ where
         }
         let taken = self.tx.transmit(&mut self.frames, waiting);
         self.plan.counters.forwarded.add(taken as u64);
+        if self.is_own {
+            self.plan.counters.forwarded_own.add(taken as u64);
+        }
         if taken == waiting {
             self.waiting_since = None;
             return taken;
@@ -359,12 +367,14 @@ where
         if phase < Phase::Drain {
             let received = self.rx.receive(&mut self.frames, self.plan.burst);
             if received > 0 {
+                self.is_own = false;
                 self.look_at(now);
                 moved += received.max(self.offer(now));
             }
             if self.frames.is_empty() {
                 let own = self.beside.receive(&mut self.frames, self.plan.burst);
                 if own > 0 {
+                    self.is_own = true;
                     self.plan.counters.from_kernel.add(own as u64);
                     moved += own.max(self.offer(now));
                 }

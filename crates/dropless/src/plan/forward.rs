@@ -155,6 +155,13 @@ impl ForwardPlan {
                 "--kernel {port} has as many queues as the ports; leave `queues` out"
             );
         }
+        let mut shared = self.ports().iter().take(self.kernel.len());
+        if let Some(port) = shared.find(|port| port.kind.traits().medium == Medium::Process) {
+            bail_about!(
+                "--kernel",
+                "--kernel for port {port}: no host is reached by it; --kernel is for xdp: and pci: ports, which are taken away from the kernel"
+            );
+        }
         Ok(())
     }
 

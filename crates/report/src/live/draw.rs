@@ -1,5 +1,6 @@
 //! The words and the bar of the live display.
 
+use measure::place::TO_KERNEL;
 use unicode_width::UnicodeWidthStr;
 
 use crate::number::{count, ns, pps};
@@ -116,13 +117,24 @@ fn fields(state: &State) -> Vec<Field> {
             let mut fields = vec![
                 rx,
                 packets("received", total.received),
-                packets("passed", total.sent),
+                // Of what was received: what the host itself sent was not.
+                packets("passed", total.sent.saturating_sub(total.sent_own)),
             ];
             if let Some(rules) = &state.rules {
                 fields.push(packets("denied", rules.judged.denied));
             }
             // What the interface had no room for no filter sees.
             fields.extend((state.phase == Phase::Forwarding).then(|| bad("lost", total.lost)));
+            let of_host = [
+                ("to host", state.lost_at(&[TO_KERNEL])),
+                ("from host", total.sent_own),
+            ];
+            fields.extend(
+                of_host
+                    .into_iter()
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(name, count)| packets(name, count)),
+            );
             fields
         }
         Phase::Capturing => {

@@ -140,6 +140,25 @@ fn a_replay_that_drains_is_still_one() {
     assert_eq!(words(Phase::Draining), words(Phase::Replaying));
 }
 
+/// What is received, passed and denied are the same frames; the host's own are told apart.
+#[test]
+fn what_passed_is_of_what_was_received() {
+    let mut state = at(2000);
+    state.phase = Phase::Forwarding;
+    state.total = Totals {
+        received: 16,
+        sent: 23,
+        sent_own: 10,
+        ..Totals::default()
+    };
+    state.add_places([(measure::place::TO_KERNEL, 3)]);
+    let line = draw::line(&state);
+    assert!(
+        line.ends_with("received 16, passed 13, lost 0, to host 3, from host 10\n"),
+        "{line}"
+    );
+}
+
 #[test]
 fn no_more_time_has_passed_than_was_planned() {
     let text = |ms| drawing(&at(ms), &Style::plain()).0;

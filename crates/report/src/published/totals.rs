@@ -12,6 +12,8 @@ pub struct Totals {
     pub intended: u64,
     /// Packets that the driver accepted; of a reflector: returned.
     pub sent: u64,
+    /// Of a forwarder: those of `sent` that its host sent, and no port received.
+    pub sent_own: u64,
     /// Distinct packets that came back in time; of a reflector: frames received.
     pub received: u64,
     /// Of a capture: frames put into its ring, less than `received` where there is a filter, a sample, or no room.
@@ -52,6 +54,7 @@ impl std::ops::Add for Totals {
         Self {
             intended: self.intended + more.intended,
             sent: self.sent + more.sent,
+            sent_own: self.sent_own + more.sent_own,
             received: self.received + more.received,
             captured: self.captured + more.captured,
             lost: self.lost + more.lost,

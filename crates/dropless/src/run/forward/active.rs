@@ -67,6 +67,8 @@ pub struct Total {
     pub uncopied: u64,
     /// The host's own frames, which leave by the other port.
     pub from_kernel: u64,
+    /// Those of them that are among `forwarded`.
+    pub forwarded_own: u64,
 }
 
 impl Total {
@@ -85,6 +87,7 @@ impl Total {
             total.copied += counters.copied.get();
             total.uncopied += counters.uncopied.get();
             total.from_kernel += counters.from_kernel.get();
+            total.forwarded_own += counters.forwarded_own.get();
             total.received += counters.frames.get();
             total.bytes += counters.bytes.get();
         }
@@ -303,6 +306,7 @@ impl<J: Judges> Active for ActiveForward<J> {
                 sent: total.forwarded,
                 received: total.received,
                 received_bytes: total.bytes,
+                sent_own: total.forwarded_own,
                 ..Totals::default()
             },
             queues: self.queues(),

@@ -121,6 +121,11 @@ wrong! {
     expectation_without_unit: ["send", "--expect", "loss<0.1"] => "no bound for loss", "write a number in % or ppm";
     two_streams_of_one_name: ["send", "--stream", "name=a", "--stream", "name=a"] => "two streams are called `a`", "name= of its own";
     ring_that_nobody_empties: ["send", "--tx-only"] => "nothing receives from port ring", "use --port null";
+    plan_and_a_rate: ["send", "--plan", "p.json", "--rate", "1kpps"] => "cannot be used with", "--rate", "see dropless send --help";
+    plan_and_a_port: ["send", "--plan", "p.json", "--port", "ring"] => "cannot be used with", "--port", "see dropless send --help";
+    plan_and_cores: ["send", "--plan", "p.json", "--cores", "0"] => "cannot be used with", "--cores", "see dropless send --help";
+    tap_of_the_host_beside_a_ring: ["forward", "--port", "ring:a", "--port", "ring:b", "--kernel", "tap:x0"] => "--kernel for port ring:a", "--kernel is for xdp: and pci: ports";
+    init_is_no_run: ["capture", "--attach", "1"] => "process 1 is the ancestor of all others", "dropless top";
     plan_without_end: ["send", "--plan", "/dev/zero"] => "it is a device", "plan.json";
     tap_of_too_many_queues: ["reflect", "--port", "tap:fewer0", "--queues", "5"] => "port tap:fewer0 is a tap", "4 at most";
     tap_of_the_host_of_too_many_queues: ["forward", "--port", "null:a", "--port", "null:b", "--queues", "5", "--kernel", "tap:fewer0"] => "port tap:fewer0 is a tap", "4 at most";
