@@ -44,6 +44,10 @@ pub struct FileSummary {
     pub path: String,
     /// How many were begun.
     pub files: u64,
+    /// How many of them are there, the newest ones; 0 in results of earlier versions.
+    pub kept: u64,
+    /// The oldest of these.
+    pub oldest: String,
     /// Packets in them, also in such as were removed since.
     pub packets: u64,
     /// Their bytes.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::file::CaptureFile;
-use super::pack::{Packed, Packer};
+use super::pack::{self, Packer};
 use super::policy::{Policy, Written};
 
 /// The file under way, and those before it that are kept.
@@ -83,9 +83,14 @@ impl Files {
         }
     }
 
-    /// No file comes any more: what was compressed, where that was asked for.
-    pub fn finish(&mut self) -> Option<Packed> {
-        self.packer.take().map(Packer::finish)
+    /// No file comes any more: `written` is told what there is, and what was compressed, where that was asked for.
+    pub fn finish(&mut self, written: &mut Written) {
+        written.packed = self.packer.take().map(Packer::finish);
+        let named = |path: &PathBuf| Some(pack::packed(path)).filter(|packed| packed.exists());
+        let kept = self.kept.iter();
+        written.kept = kept
+            .map(|path| named(path).unwrap_or_else(|| path.clone()))
+            .collect();
     }
 
     /// Whether the file under way has been there for as long as one shall be.

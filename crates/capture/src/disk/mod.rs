@@ -133,7 +133,7 @@ impl Disk {
         let left = self.left()?;
         self.written.lost = left;
         self.files.end(last, &mut self.written);
-        self.written.packed = self.files.finish();
+        self.files.finish(&mut self.written);
         Ok(self.written.clone())
     }
 

@@ -72,7 +72,7 @@ impl Packed {
         match job {
             Job::Remove(path) => {
                 // One of both is there.
-                let _ = std::fs::remove_file(with(&path, EXTENSION));
+                let _ = std::fs::remove_file(packed(&path));
                 let _ = std::fs::remove_file(path);
             }
             Job::Pack(path) => match pack(&path) {
@@ -88,6 +88,11 @@ impl Packed {
         }
         self
     }
+}
+
+/// The name that a file has once it is compressed.
+pub fn packed(path: &Path) -> PathBuf {
+    with(path, EXTENSION)
 }
 
 fn with(path: &Path, more: &str) -> PathBuf {

@@ -34,6 +34,8 @@ pub struct Written {
     pub bytes: u64,
     /// Files that were begun.
     pub files: u64,
+    /// Those of them that are there at the end, the oldest first.
+    pub kept: Vec<PathBuf>,
     /// Such as go through the page cache, since their file system cannot do without.
     pub cached: u64,
     /// Whether the disk refuses to be written just now, or did so at the end.

@@ -176,6 +176,7 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
     assert!(written.files > 5 && written.packets == 2000, "{written:?}");
     let kept = files(dir.path());
     assert_eq!(kept.len(), 3, "{kept:?}");
+    assert_eq!(written.kept, kept);
     for file in kept {
         let about = file.metadata().unwrap();
         // What was kept ahead went back.
@@ -351,6 +352,7 @@ fn closed_files_are_compressed_and_the_newest_are_kept() {
     std::fs::remove_dir_all(in_the_way.parent().unwrap()).unwrap();
     let kept = files(dir.path());
     assert_eq!(kept.len(), 3, "{kept:?}");
+    assert_eq!(written.kept, kept);
     for path in kept {
         assert_eq!(path.extension().unwrap(), "zst");
         let plain = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();

@@ -221,11 +221,20 @@ fn files(summary: &CaptureSummary) -> Vec<String> {
     let Some(files) = &summary.files else {
         return Vec::new();
     };
+    let kept = match files.kept {
+        1 if files.files > 1 => ", of which the last one is kept:".to_owned(),
+        kept if (1..files.files).contains(&kept) => format!(", of which the last {kept} are kept:"),
+        _ => ",".to_owned(),
+    };
+    let names = if files.kept > 1 {
+        format!("{} to {}", files.oldest, files.path)
+    } else {
+        files.path.clone()
+    };
     let mut lines = vec![format!(
-        "{} in {}, {}",
+        "{} in {}{kept} {names}",
         counted(files.packets, "packet"),
         counted(files.files, "file"),
-        files.path
     )];
     if files.compressed > 0 {
         lines.push(format!(
@@ -329,8 +338,10 @@ mod tests {
     #[test]
     fn the_page_has_who_took_packets_and_what_was_asked_for() {
         let files = measure::FileSummary {
-            path: "a/b.pcapng".into(),
-            files: 2,
+            path: "a/b_4.pcapng".into(),
+            files: 4,
+            kept: 2,
+            oldest: "a/b_3.pcapng".into(),
             packets: 50,
             ..measure::FileSummary::default()
         };
@@ -347,7 +358,7 @@ mod tests {
             "udp and &lt;odd&gt;",
             "1 of 10 flows",
             ">tsc<",
-            "50 packets in 2 files, a/b.pcapng",
+            "50 packets in 4 files, of which the last 2 are kept: a/b_3.pcapng to a/b_4.pcapng",
             "by files",
         ] {
             assert!(page.contains(words), "no {words} in {page}");

@@ -78,6 +78,7 @@ impl ConsumerSide {
                 }
             };
             let packed = written.packed.clone().unwrap_or_default();
+            let named = |path: &PathBuf| path.display().to_string();
             Ok(Came {
                 taken: written.packets,
                 lost: written.lost,
@@ -85,8 +86,10 @@ impl ConsumerSide {
                 notes: notes(&written),
                 short: short(&written),
                 files: Some(FileSummary {
-                    path,
+                    path: written.kept.last().map_or(path, named),
                     files: written.files,
+                    kept: written.kept.len() as u64,
+                    oldest: written.kept.first().map_or_else(String::new, named),
                     packets: written.packets,
                     bytes: written.bytes,
                     errors: written.errors,
