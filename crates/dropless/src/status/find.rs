@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use report::published::{Found, Place, State, parent};
 
+/// The first process.
+const INIT: u32 = 1;
 /// No wrapper is wrapped as often.
 const GENERATIONS_MAX: usize = 64;
 
@@ -66,6 +68,10 @@ pub fn all(target: &Target) -> Vec<Found> {
 
 /// Whether `ancestor` started `process`, or started what did.
 fn is_below(process: u32, ancestor: u32) -> bool {
+    // The first process is everybody's ancestor, and names nobody's run.
+    if ancestor == INIT {
+        return false;
+    }
     let parents = std::iter::successors(Some(process), |process| parent(*process));
     // A process that ended meanwhile may have left its id to another: no chain is endless for that.
     parents
@@ -124,6 +130,7 @@ pub fn one(target: &Target, naming: &str) -> Result<Found> {
 pub fn nothing(target: &Target) -> String {
     match target {
         Target::Only => "no run is active that this user may see; start one: dropless send, or see those of others with sudo".into(),
+        Target::Process(INIT) => "process 1 is the ancestor of all others, and no dropless run itself; name the process of the run: `dropless top` lists the active runs".into(),
         Target::Process(process) => format!("process {process} is not a dropless run that this user may see, and has not started one; `dropless top` lists the active runs"),
         Target::Directory(path) if !path.exists() => format!(
             "there is no run directory {}; `dropless top` lists the active runs",
@@ -133,5 +140,19 @@ pub fn nothing(target: &Target) -> String {
             "no run is active in {}; how it ended is in its summary.json",
             path.display()
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_process_is_nobodys_wrapper() {
+        let process = std::process::id();
+        let above = parent(process).unwrap();
+        assert!(above == INIT || is_below(process, above));
+        assert!(!is_below(process, INIT));
+        assert!(nothing(&Target::Process(INIT)).contains("ancestor of all"));
     }
 }
