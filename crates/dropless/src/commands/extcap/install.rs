@@ -51,8 +51,7 @@ pub fn run(dir: Option<&Path>, installs: bool) -> Result<u8> {
     written
         .inspect_err(|_| drop(fs::remove_file(&beside)))
         .map_err(denied)?;
-    let text = format!("installed {}: tshark -D lists what can be captured\n", named());
-    out::print_stdout(&text)?;
+    out::print_stdout(&installed(&named(), &dir, folders().as_deref()))?;
     Ok(0)
 }
 
@@ -67,27 +66,63 @@ fn script(program: &Path) -> String {
     format!("#!/bin/sh\n{MARK}\nexec '{quoted}' extcap \"$@\"\n")
 }
 
+/// What is said at the end: whether Wireshark will find it, who would be told of success otherwise.
+fn installed(named: &str, dir: &Path, folders: Option<&str>) -> String {
+    let Some(folders) = folders else {
+        return format!(
+            "installed {named}; no tshark is here that says where it looks: its folders are in `tshark -G folders`\n"
+        );
+    };
+    let same = |other: &Path| match (dir.canonicalize(), other.canonicalize()) {
+        (Ok(dir), Ok(other)) => dir == other,
+        _ => dir == other,
+    };
+    if extcap_folders(folders).iter().any(|folder| same(folder)) {
+        format!("installed {named}: tshark -D lists what can be captured\n")
+    } else {
+        let looks = extcap_folders(folders)
+            .iter()
+            .map(|folder| folder.display().to_string())
+            .collect::<Vec<_>>()
+            .join(" and ");
+        format!(
+            "installed {named}, where the tshark of this user does not look: it does in {looks}, where it is installed without --dir; who is not root can set WIRESHARK_EXTCAP_DIR={}\n",
+            dir.display()
+        )
+    }
+}
+
 /// Where Wireshark looks: the user's own directory, where its version has one (4.2), else that of all users.
 fn directory() -> Result<PathBuf> {
-    let folders = ["tshark", "wireshark"].iter().find_map(|program| {
+    let told = folders().as_deref().and_then(extcap_of);
+    let own = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/lib/wireshark/extcap"));
+    told.or_else(own).context("no HOME is set; say where with --dir")
+}
+
+/// What `tshark -G folders` prints.
+fn folders() -> Option<String> {
+    ["tshark", "wireshark"].iter().find_map(|program| {
         let output = Command::new(program).args(["-G", "folders"]).output().ok()?;
         output
             .status
             .success()
             .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-    });
-    let told = folders.as_deref().and_then(extcap_of);
-    let own = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/lib/wireshark/extcap"));
-    told.or_else(own).context("no HOME is set; say where with --dir")
+    })
 }
 
-/// The directory in what `tshark -G folders` prints.
+/// The directory to install into, of what `tshark -G folders` prints.
 fn extcap_of(folders: &str) -> Option<PathBuf> {
-    let value = |name: &str| {
+    extcap_folders(folders).into_iter().next()
+}
+
+/// All where extcap programs are looked for, of what `tshark -G folders` prints: the user's own first.
+fn extcap_folders(folders: &str) -> Vec<PathBuf> {
+    let names = ["Personal Extcap path:", "Extcap path:", "Global Extcap path:"];
+    let value = |name: &&str| {
         let mut lines = folders.lines();
-        lines.find_map(|line| Some(PathBuf::from(line.strip_prefix(name)?.trim())))
+        lines.find_map(|line| Some(PathBuf::from(line.strip_prefix(*name)?.trim())))
     };
-    value("Personal Extcap path:").or_else(|| value("Extcap path:"))
+    names.iter().filter_map(value).collect()
 }
 
 #[cfg(test)]
@@ -101,6 +136,24 @@ mod tests {
         let new = "Personal Extcap path:\t/home/a/.local/lib/wireshark/extcap\nGlobal Extcap path:\t/usr/x\n";
         assert_eq!(extcap_of(new), Some("/home/a/.local/lib/wireshark/extcap".into()));
         assert_eq!(extcap_of("Temp:\t/tmp\n"), None);
+    }
+
+    #[test]
+    fn a_directory_where_tshark_does_not_look_is_told() {
+        let folders = "Personal Extcap path:\t/home/a/extcap\nGlobal Extcap path:\t/usr/x\n";
+        let said = |dir: &str| installed(&format!("{dir}/dropless"), Path::new(dir), Some(folders));
+        for dir in ["/home/a/extcap", "/usr/x"] {
+            assert!(
+                said(dir).ends_with(": tshark -D lists what can be captured\n"),
+                "{dir}"
+            );
+        }
+        let elsewhere = said("/tmp/mine");
+        assert!(
+            elsewhere.contains("does not look: it does in /home/a/extcap and /usr/x"),
+            "{elsewhere}"
+        );
+        assert!(!elsewhere.contains("tshark -D"), "{elsewhere}");
     }
 
     #[test]
