@@ -34,7 +34,7 @@ pub struct Row {
     pub label: Option<String>,
     /// `VALID`, `INVALID`, `DID NOT END`, ...
     pub verdict: String,
-    /// What was received, or else sent, or else the best that was found.
+    /// What was received, or else sent, or else the best that was found, or that stalls let through.
     pub rate_pps: Option<f64>,
     /// The part that was lost, 0 to 1.
     pub loss: Option<f64>,
@@ -69,7 +69,9 @@ impl Row {
             command: command.filter(|word| !word.is_empty()).map(str::to_owned),
             label: run.label.clone(),
             verdict: run.result.verdict().word(),
-            rate_pps: ["rate_rx", "rate_tx", "throughput"].into_iter().find_map(first),
+            rate_pps: ["rate_rx", "rate_tx", "throughput", "stall_lossless"]
+                .into_iter()
+                .find_map(first),
             loss: run.figure("loss"),
             latency_p99_ns: run.figure("latency_p99"),
             stamp,

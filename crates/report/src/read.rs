@@ -133,9 +133,20 @@ pub(crate) fn without_result(run: &Path) -> Result<ReadError, ReadError> {
     let is_run = part(run, file::PLAN)?.is_some() || part(run, file::INTERVALS)?.is_some();
     Ok(if is_run {
         ReadError::Unfinished(path, format!("{absent}, so it was killed or is still at work"))
+    } else if let Some(name) = run_within(run) {
+        let what = format!("{absent}; runs are in it: name them, {name}/*");
+        ReadError::Foreign(path, what)
     } else {
         ReadError::Foreign(path, absent)
     })
+}
+
+/// The directory itself, if what lies in it are run directories.
+fn run_within(path: &Path) -> Option<std::path::Display<'_>> {
+    let mut entries = std::fs::read_dir(path).ok()?.flatten();
+    entries
+        .any(|entry| entry.path().join(file::PLAN).is_file())
+        .then(|| path.display())
 }
 
 /// The command whose result is in the file `name` of the run directory `run`.

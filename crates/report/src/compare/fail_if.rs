@@ -121,7 +121,7 @@ impl Rule {
     pub fn judge(&self, baseline: &Loaded, now: &Loaded) -> Judgement {
         let name = self.metric.name;
         let unknown = |run: &Loaded, what: &str| {
-            Judgement::Unknown(format!("{}: {} has no {what}", self.text, run.path.display()))
+            Judgement::Unknown(format!("{}: {} has no {what}", self.text, run.in_words()))
         };
         let (before, after) = (baseline.figures(name), now.figures(name));
         if before.is_empty() {
@@ -139,7 +139,7 @@ impl Rule {
                 return Judgement::Unknown(format!(
                     "{}: {} has a {name} that is no number",
                     self.text,
-                    run.path.display()
+                    run.in_words()
                 ));
             }
             match self.compare(&of, (baseline, before), (now, *after)) {
@@ -176,9 +176,9 @@ impl Rule {
             "{}: {of}{colon}{} in {}, {} in {}{percent}",
             self.text,
             unit.show(after),
-            now.path.display(),
+            now.in_words(),
             unit.show(before),
-            baseline.path.display(),
+            baseline.in_words(),
         );
         // What is exactly as much worse as allowed must not fail by the last bit of a fraction.
         if by > room * (1.0 + 1e-9) {

@@ -34,7 +34,7 @@ pub fn table(runs: &[Loaded]) -> String {
 /// The rows of the run that is at `place` in its group.
 fn of_run(run: &Loaded, rows: &[Row], place: usize) -> String {
     let mut text = String::new();
-    let path = field(&clean(&run.path.display().to_string()));
+    let called = field(&clean(&run.in_words()));
     for row in rows {
         let Some(value) = row.values[place] else { continue };
         let change = row.change(place);
@@ -42,7 +42,7 @@ fn of_run(run: &Loaded, rows: &[Row], place: usize) -> String {
         // A `String` takes everything.
         let _ = writeln!(
             text,
-            "{path},{name},{unit},{value},{},{},{}",
+            "{called},{name},{unit},{value},{},{},{}",
             optional(row.values[0]),
             optional(change.map(|change| change.difference)),
             optional(change.and_then(|change| change.part).map(|part| part * 100.0)),

@@ -5,7 +5,7 @@ use std::path::Path;
 use maud::{Markup, html};
 use measure::{ExpectationResult, GuardRule, GuardSummary, PortSummary};
 
-use crate::compare::metrics::{Metric, Unit, lower};
+use crate::compare::metrics::{Metric, Unit, higher};
 use crate::html::element::section;
 use crate::html::flow;
 use crate::judged;
@@ -46,7 +46,7 @@ pub const KIND: Entry = Entry {
     metrics: &METRICS,
 };
 
-const METRICS: [Metric; 1] = [lower("stopped_after", Unit::Nanoseconds)];
+const METRICS: [Metric; 1] = [higher("stopped_after", Unit::Nanoseconds)];
 
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<GuardSummary, ReadError> {

@@ -9,6 +9,14 @@ impl Loaded {
         self.label.as_deref().unwrap_or(&self.folder)
     }
 
+    /// In a line: its label, where no other run has that, or where it lies.
+    pub fn in_words(&self) -> String {
+        match &self.label {
+            Some(label) if *label == self.name => label.clone(),
+            _ => self.path.display().to_string(),
+        }
+    }
+
     /// In a list, whose other columns say what its folder's name does: its label, its folder if somebody named that, or its
     /// number.
     pub fn called(&self) -> String {

@@ -220,6 +220,29 @@ fn labels_stand_for_runs() {
     ] {
         assert!(page.contains(words), "no {words}");
     }
+    // Also in lines, where a run without a label is its path.
+    let table = csv::table(&runs);
+    assert!(
+        table.contains("\nbefore,") && table.contains("\nafter <tuning>,"),
+        "{table}"
+    );
+    let rule: report::compare::fail_if::Rule = "rate_rx worse 1%".parse().unwrap();
+    let report::compare::fail_if::Judgement::Holds(line) = rule.judge(&runs[0], &runs[1]) else {
+        panic!("{rule:?}")
+    };
+    assert!(
+        line.contains(" in after <tuning>, ") && line.contains(" in before "),
+        "{line}"
+    );
+    let plain = load::all(&[golden("v1")]).unwrap();
+    assert!(csv::table(&plain).contains(&golden("v1").display().to_string()));
+    // Whoever names the directory of them is told how to name them.
+    fs::write(one.join("plan.json"), "{}").unwrap();
+    let told = load::all(&[base.path().to_owned()]).unwrap_err().to_string();
+    assert!(
+        told.ends_with(&format!("name them, {}/*", base.path().display())),
+        "{told}"
+    );
     let alone = load::all(std::slice::from_ref(&one)).unwrap();
     assert!(html::page(&alone).unwrap().contains("<title>before - dropless"));
     let names = |paths: &[PathBuf]| -> Vec<String> {

@@ -75,7 +75,7 @@ fn judge(rules: &[Rule], runs: &[Loaded]) -> Result<Vec<String>> {
     if let Some(run) = doubtful.filter(|_| !rules.is_empty()) {
         bail!(
             "cannot judge --fail-if: {} is INVALID or did not end, and its figures must not be believed; fix: measure again",
-            run.path.display()
+            run.in_words()
         );
     }
     for rule in rules {
