@@ -133,13 +133,26 @@ impl Reader<'_> {
             let at = (number, line.number);
             match line.words {
                 Ok(ref words) if words.is_empty() => {}
-                Ok(_) => {
-                    if let Err((column, what)) = self.statement(&line, at, depth) {
-                        self.tell(at, column, what);
+                Ok(ref words) => {
+                    let stated = self.statement(&line, at, depth);
+                    if let Err((column, what)) = stated {
+                        self.tell_of(words, at, (column, what));
                     }
                 }
                 Err((column, what)) => self.tell(at, column, what),
             }
+        }
+    }
+
+    /// What is wrong with a line of these words, but for what another line has told.
+    fn tell_of(&mut self, words: &[lex::Word<'_>], at: (usize, u32), (column, what): (u32, String)) {
+        if let [first, name, ..] = words {
+            if first.text == "define" {
+                self.sets.is_wrong(name.text);
+            }
+        }
+        if !words.iter().any(|word| self.sets.has_wrong(word.text)) {
+            self.tell(at, column, what);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Named sets: values that rules use by `@name`.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::Prefix;
@@ -69,11 +69,15 @@ pub(super) fn in_order(mut prefixes: Vec<Prefix>) -> Vec<Prefix> {
 
 /// All sets, by name.
 #[derive(Default)]
-pub(super) struct Sets(HashMap<String, Set>);
+pub(super) struct Sets {
+    known: HashMap<String, Set>,
+    /// Names whose definition is wrong, which is told there, and once.
+    wrong: HashSet<String>,
+}
 
 impl Sets {
     pub(super) fn define(&mut self, name: &str, set: Set) -> Result<(), String> {
-        match self.0.entry(name.into()) {
+        match self.known.entry(name.into()) {
             std::collections::hash_map::Entry::Occupied(_) => {
                 Err(format!("`{name}` is defined already; take another name"))
             }
@@ -84,9 +88,22 @@ impl Sets {
         }
     }
 
+    /// A definition of that name is wrong.
+    pub(super) fn is_wrong(&mut self, name: &str) {
+        if !self.known.contains_key(name) {
+            self.wrong.insert(name.into());
+        }
+    }
+
+    /// Whether this word of a rule names a set whose definition is wrong: what is wrong with the rule is that.
+    pub(super) fn has_wrong(&self, word: &str) -> bool {
+        word.strip_prefix('@')
+            .is_some_and(|name| self.wrong.contains(name))
+    }
+
     pub(super) fn get(&self, name: &str) -> Result<&Set, String> {
-        self.0.get(name).ok_or_else(|| {
-            let near = super::names::nearest(name, self.0.keys().map(String::as_str));
+        self.known.get(name).ok_or_else(|| {
+            let near = super::names::nearest(name, self.known.keys().map(String::as_str));
             let hint = near.map_or_else(
                 || format!("write `define {name} = ...` above"),
                 |near| format!("did you mean @{near}?"),

@@ -41,6 +41,28 @@ fn a_file_of_everything() {
     );
 }
 
+/// A rule that names a set whose definition is wrong is not told of, too: the name is known.
+#[test]
+fn a_wrong_definition_is_told_once() {
+    let text = "define bad = file \"list\"\ndeny from @bad\ndeny to @good\n";
+    let read = |name: &str| match name {
+        "rules" => Ok(text.to_owned()),
+        _ => Err("there is no such file".to_owned()),
+    };
+    let told: Vec<String> = rules::parse("rules", &read)
+        .unwrap_err()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "rules:1:19: there is no such file",
+            "rules:3:9: no set has the name `good`; write `define good = ...` above"
+        ]
+    );
+}
+
 #[test]
 fn says_where_and_what_to_do() {
     for (text, told) in [
