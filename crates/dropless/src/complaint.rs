@@ -59,8 +59,22 @@ pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String>
         .filter(|line| is_tip_of_use(error, line));
     let said = joined(said.map(|line| line.trim().trim_start_matches("error: ").to_owned()));
     let known = cli::command();
-    let command = subcommand.filter(|name| known.find_subcommand(name).is_some());
-    let command = command.map(|name| format!(" {name}")).unwrap_or_default();
+    // The parser says itself whose use it tells: of a subcommand of a subcommand, too.
+    let usage = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Usage: dropless "));
+    let words: Vec<&str> = match usage {
+        Some(usage) => usage.split_whitespace().collect(),
+        None => subcommand.into_iter().collect(),
+    };
+    let (mut of, mut command) = (&known, String::new());
+    for word in words {
+        let Some(below) = of.find_subcommand(word) else {
+            break;
+        };
+        command = format!("{command} {word}");
+        of = below;
+    }
     Some(format!("{said}; see dropless{command} --help"))
 }
 
@@ -120,6 +134,11 @@ mod tests {
         assert_eq!(
             said(&["dropless", "reflect"]).unwrap(),
             "the following required arguments were not provided: --port <URI>; see dropless reflect --help"
+        );
+        assert!(
+            said(&["dropless", "filter", "run"])
+                .unwrap()
+                .ends_with("; see dropless filter run --help")
         );
         assert!(
             said(&["dropless", "frob"])

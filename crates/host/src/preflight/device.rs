@@ -10,13 +10,14 @@ use crate::nearest::nearest;
 use crate::pci::network_functions;
 use crate::{Fix, PciAddress, Problem, Sys};
 
-/// The interface of this name, if it can have an XDP program and this process may give it one.
-pub fn device(sys: &Sys, name: &str) -> Result<Interface, Problem> {
-    let what = format!("--dev {name}");
+/// The interface of this name, if it can have an XDP program and this process may give it one. `flag` is what the name
+/// stands behind on the command line, with a space; empty where it stands alone.
+pub fn device(sys: &Sys, name: &str, flag: &str) -> Result<Interface, Problem> {
+    let what = format!("{flag}{name}");
     let problem = |found: String, fix: Fix| Problem::new(&what, found, fix);
     let all = interface::interfaces(sys);
     let Some(interface) = all.iter().find(|interface| interface.name == name) else {
-        return Err(absent(sys, name, &all));
+        return Err(absent(sys, (name, flag), &all));
     };
     namespace::check_sys(sys, &what)?;
     let missing = [Capability::NetAdmin, Capability::Bpf, Capability::Perfmon]
@@ -35,8 +36,8 @@ pub fn device(sys: &Sys, name: &str) -> Result<Interface, Problem> {
 }
 
 /// What is known of a name that no interface has.
-fn absent(sys: &Sys, name: &str, all: &[Interface]) -> Problem {
-    let what = format!("--dev {name}");
+fn absent(sys: &Sys, (name, flag): (&str, &str), all: &[Interface]) -> Problem {
+    let what = format!("{flag}{name}");
     let problem = |found: String, fix: Fix| Problem::new(&what, found, fix);
     let taken = network_functions(sys).into_iter().filter(|device| {
         let driver = device.driver.as_deref().unwrap_or_default();
@@ -65,7 +66,7 @@ fn absent(sys: &Sys, name: &str, all: &[Interface]) -> Problem {
     let there = names().join(", ");
     let found = format!("no interface is called {name} (there are: {there}){polled}");
     match nearest(name, names()) {
-        Some(near) => problem(found, Fix::advice(format!("write --dev {near}"))),
+        Some(near) => problem(found, Fix::advice(format!("write {flag}{near}"))),
         None => problem(found, Fix::one("dropless ports")),
     }
 }

@@ -14,7 +14,9 @@ fn machine() -> Fixture {
 }
 
 fn said(machine: &Fixture, name: &str) -> String {
-    host::device(&machine.sys, name).unwrap_err().to_string()
+    host::device(&machine.sys, name, "--dev ")
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
@@ -25,6 +27,11 @@ fn a_name_that_nobody_has_is_answered_by_those_there_are() {
     assert!(
         near.contains("0000:3b:00.0 belongs to a poll mode driver"),
         "{near}"
+    );
+    let alone = host::device(&machine.sys, "eth2", "").unwrap_err().to_string();
+    assert!(
+        alone.starts_with("eth2: ") && alone.ends_with("fix: write eth0"),
+        "{alone}"
     );
     let far = said(&machine, "uplink");
     assert!(far.ends_with("fix: dropless ports"), "{far}");
@@ -42,7 +49,7 @@ fn what_a_poll_mode_driver_has_is_filtered_in_user_space() {
 #[test]
 fn who_may_not_load_programs_is_told_what_that_takes() {
     let machine = machine();
-    assert!(host::device(&machine.sys, "eth0").is_ok());
+    assert!(host::device(&machine.sys, "eth0", "--dev ").is_ok());
     machine.process("0000000000000000", "0-7");
     let said = said(&machine, "eth0");
     assert!(said.contains("CAP_NET_ADMIN and CAP_BPF"), "{said}");
@@ -62,7 +69,7 @@ fn a_sys_of_another_network_namespace_is_not_believed() {
         );
     };
     table(&["eth0", "eth1"]);
-    assert!(host::device(&machine.sys, "eth0").is_ok());
+    assert!(host::device(&machine.sys, "eth0", "--dev ").is_ok());
     assert!(host::check_sys(&machine.sys, "interfaces").is_ok());
     // One that is not here, and one that is not shown.
     for names in [&["eth0"][..], &["eth0", "eth1", "far0"]] {

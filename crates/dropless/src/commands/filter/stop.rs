@@ -58,7 +58,7 @@ struct Met {
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let interface = host::device(&Sys::live(), &args.dev)?;
+    let interface = host::device(&Sys::live(), &args.dev, "")?;
     let name = &interface.name;
     let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
     let there = InForce::on(index)?;
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     if stayed.is_none() && process.is_none() {
         bail!(
-            "--dev {name}: no rules of dropless are in force there; `dropless filter status` lists those that are"
+            "{name}: no rules of dropless are in force there; `dropless filter status` lists those that are"
         );
     }
     let totals = stayed.map(Stayed::remove).transpose()?.unwrap_or_default();
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<u8> {
 /// Of rules that came with their interface, whose run is in another network namespace.
 fn from_elsewhere(name: &str, process: Option<u32>) -> Error {
     let what = format!(
-        "--dev {name}: its rules were put in force elsewhere: in another network namespace, which it was moved from"
+        "{name}: its rules were put in force elsewhere: in another network namespace, which it was moved from"
     );
     match process {
         Some(process) => anyhow!("{what}, by process {process}; fix: end that: kill {process}"),

@@ -49,7 +49,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let console = args.run.output.console();
     let own = own_rules(plan)?;
     let allowed = allow_list(plan)?;
-    let interface = host::device(&Sys::live(), name).about("--dev")?;
+    let interface = host::device(&Sys::live(), name, "--dev ").about("--dev")?;
     let name = &interface.name;
     let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
     let (_claim, removed) = claim::interface(name, index, true).about("--dev")?;

@@ -113,6 +113,10 @@ fn import(name: &str, text: &str, args: &Args) -> Result<Imported> {
 /// The rules in our language, which are good ones: the fuzzer holds that against any text.
 pub(super) fn translate(name: &str, text: &str, args: &Args) -> Result<Imported> {
     let device = args.dev.as_deref();
+    ensure!(
+        !text.trim().is_empty(),
+        "{name} is empty: this machine has no rules of that kind, or they need root to be seen"
+    );
     let set = if text.trim_start().starts_with('{') {
         nft::read(text, device)
     } else if text.lines().any(|line| line.starts_with('*')) {

@@ -56,6 +56,15 @@ fn matched(protocol: &str, field: &str, op: &str, right: &str) -> String {
 }
 
 #[test]
+fn of_nothing_it_is_said_that_it_is_empty() {
+    let said = import("standard input", " \n", &args())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(said.starts_with("standard input is empty"), "{said}");
+}
+
+#[test]
 fn each_condition_of_iptables() {
     for (rule, ours) in [
         ("-s 10.0.0.0/8 -j DROP", "deny from 10.0.0.0/8"),

@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let interrupt = Interrupt::install_with(Hangup::Reload)?;
     let console = args.output.console();
     let rules = Rules::read(&plan.rules)?;
-    let interface = host::device(&Sys::live(), &plan.interface).about("--dev")?;
+    let interface = host::device(&Sys::live(), &plan.interface, "--dev ").about("--dev")?;
     let name = &interface.name;
     let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
     let (_claim, removed) = claim::interface(name, index, !plan.stay).about("--dev")?;
