@@ -52,7 +52,7 @@ pub fn packet(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
     look.driver("af_packet")?;
     protocol(look, "PACKET", "CONFIG_PACKET")?;
     usable(look, interface)?;
-    let effect = "dropless sends between the packets of the kernel and sees those it receives";
+    let effect = "what dropless sends goes between the packets of the kernel, and it sees those that come";
     Ok(prepared(look, interface).with_notes(notes(look, interface, effect)))
 }
 

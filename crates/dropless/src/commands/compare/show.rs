@@ -8,23 +8,41 @@ use report::table::{Cell, Table};
 use super::plan::ComparePlan;
 
 pub fn dry_run(plan: &ComparePlan, style: &Style) -> String {
-    let mut table = Table::section("Way", &["sender", "reflector", ""]);
-    for way in &plan.ways {
-        let cells = match &way.missing {
-            None => [
-                Cell::left(&way.near),
-                Cell::left(way.far.as_deref().unwrap_or("there already")),
-                Cell::left("would be tried").paint(Paint::Good),
-            ],
-            Some(why) => [
-                Cell::left("-"),
-                Cell::left("-"),
-                Cell::left(why).paint(Paint::Warn),
-            ],
-        };
-        table.item(way.method.name(), cells);
-    }
+    let beside = ways(plan, true);
+    // A port is there to be copied: whole.
+    let table = if beside.width() > style.width {
+        ways(plan, false)
+    } else {
+        beside
+    };
     format!("{}\n{}", beginning(plan), table.render(style))
+}
+
+/// The ways, with their reflectors beside their senders or below them.
+fn ways(plan: &ComparePlan, is_beside: bool) -> Table {
+    let titles: &[&str] = if is_beside {
+        &["sender", "reflector", ""]
+    } else {
+        &["sender, reflector", ""]
+    };
+    let mut table = Table::section("Way", titles);
+    for way in &plan.ways {
+        let far = Cell::left(way.far.as_deref().unwrap_or("there already"));
+        let tried = Cell::left("would be tried").paint(Paint::Good);
+        let name = way.method.name();
+        match &way.missing {
+            None if is_beside => table.item(name, [Cell::left(&way.near), far, tried]),
+            None => {
+                table.item(name, [Cell::left(&way.near), tried]);
+                table.item("", [far]);
+            }
+            Some(why) => {
+                let none = std::iter::repeat_n(Cell::left("-"), titles.len() - 1);
+                table.item(name, none.chain([Cell::left(why).paint(Paint::Warn)]));
+            }
+        }
+    }
+    table
 }
 
 /// What is about to be done, in a line or two.

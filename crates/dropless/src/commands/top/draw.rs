@@ -48,9 +48,12 @@ enter, right   watch the run that is marked
 left, esc      back to the list of runs
 ?              these lines
 
-tx, rx         packets that the driver accepted, and that came back; the curves have two columns a second,
-               `top` is the height of the highest of them; that of loss shows packets per second, p99 that of the last interval
-lost           known a drain time after the packets were sent; until then they are under way
+tx, rx         packets that the driver accepted, and that came back; the curves
+               have two columns a second, `top` is the height of the highest of
+               them; that of loss shows packets per second, p99 that of the last
+               interval
+lost           known a drain time after the packets were sent; until then they
+               are under way
 busy           part of a worker's rounds that moved a packet
 stalls         times that a worker did not poll for longer than --pause";
 
@@ -71,7 +74,7 @@ fn draw_screen(frame: &mut Frame<'_>, screen: &Screen, has_unicode: bool) {
     }
     match &screen.shown {
         Some(shown) => draw_run(frame, body, (screen, shown), has_unicode),
-        None => frame.render_widget(Paragraph::new(list(screen)), body),
+        None => frame.render_widget(Paragraph::new(list(screen, usize::from(body.width))), body),
     }
 }
 
@@ -88,19 +91,32 @@ fn footer(screen: &Screen) -> Line<'static> {
     line
 }
 
-fn list(screen: &Screen) -> Vec<Line<'static>> {
+/// The end of a path that fits: that tells runs apart.
+fn end_of(path: &str, room: usize) -> String {
+    let skipped = path.chars().count().saturating_sub(room);
+    if skipped == 0 {
+        return path.to_owned();
+    }
+    let end: String = path.chars().skip(skipped + 1).collect();
+    format!("…{end}")
+}
+
+fn list(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::from("Runs".bold()), Line::default()];
     for (index, found) in screen.list.iter().enumerate() {
         let text = match &found.state {
-            Ok(state) => format!(
-                "{:>8}  {:8}{:11}{:>10}  {:>12}  {}",
-                found.process,
-                state.process.command,
-                state.phase.name(),
-                format!("{:.1} s", state.elapsed_s),
-                number::pps(state.rate.tx_pps.max(state.rate.rx_pps)),
-                state.process.run.display(),
-            ),
+            Ok(state) => {
+                let row = format!(
+                    "{:>8}  {:8}{:11}{:>10}  {:>12}  ",
+                    found.process,
+                    state.process.command,
+                    state.phase.name(),
+                    format!("{:.1} s", state.elapsed_s),
+                    number::pps(state.rate.tx_pps.max(state.rate.rx_pps)),
+                );
+                let room = width.saturating_sub(row.chars().count());
+                row + &end_of(&state.process.run.display().to_string(), room)
+            }
             Err(refusal) => format!("{:>8}  {refusal}", found.process),
         };
         let line = Line::from(text);
@@ -308,4 +324,23 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, screen: &Screen, state: &Sta
         frame.render_widget(text, *area);
     }
     screen.scroll_most.set(most);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_fits_a_terminal_of_80_columns_and_24_lines() {
+        assert!(HELP.lines().count() < 24);
+        let long: Vec<&str> = HELP.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(long.is_empty(), "{long:#?}");
+    }
+
+    #[test]
+    fn of_a_long_path_the_end_is_shown() {
+        let path = "/root/measurements/runs/2026-11-22T06-19-50Z-send";
+        assert_eq!(end_of(path, 60), path);
+        assert_eq!(end_of(path, 27), "…/2026-11-22T06-19-50Z-send");
+    }
 }
