@@ -126,6 +126,7 @@ fn all_that_the_ring_held_is_in_the_file() {
         packets: count,
         bytes: len,
         files: 1,
+        kept: files(dir.path()),
         cached: written.cached,
         ..Written::default()
     };

@@ -162,13 +162,14 @@ impl ConsumerSide {
     /// How it stands, when so many segments have been begun.
     pub fn level(&self, begun: u64) -> ConsumerLevel {
         let (taken, lost) = self.seat.counts();
+        let behind = begun.saturating_sub(self.seat.released());
         ConsumerLevel {
             name: self.name.into(),
             lossless: true,
             taken,
             lost,
-            behind: begun.saturating_sub(self.seat.released()),
-            behind_max: self.behind_max,
+            behind,
+            behind_max: self.behind_max.max(behind),
         }
     }
 
@@ -227,6 +228,9 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         io::ErrorKind::WouldBlock => "; choose another name, or end that one",
         io::ErrorKind::InvalidInput => "; name a file, or stream with --stdout",
+        io::ErrorKind::NotADirectory | io::ErrorKind::NotFound => {
+            "; name a file in a directory that is there"
+        }
         _ => "",
     };
     anyhow!("cannot write {}: {error}{advice}", path.display())

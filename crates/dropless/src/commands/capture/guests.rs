@@ -15,13 +15,15 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How a guest stands, when so many segments have been begun.
 pub fn level(guest: &Guest, begun: u64) -> ConsumerLevel {
     let (taken, lost) = guest.seat().counts;
+    let behind = begun.saturating_sub(guest.seat().released);
     ConsumerLevel {
         name: name(guest),
         lossless: guest.is_lossless,
         taken,
         lost,
-        behind: begun.saturating_sub(guest.seat().released),
-        behind_max: guest.behind_max,
+        behind,
+        // It may be more now than at the last look.
+        behind_max: guest.behind_max.max(behind),
     }
 }
 

@@ -59,7 +59,9 @@ fn door(path: &Path) -> Result<Option<PathBuf>> {
         if file == door {
             bail!("no file or ring {file}");
         }
-        bail!("no file {file}, and no ring {door}; is a capture with --ring running?");
+        bail!(
+            "no file {file}, and no ring {door}; is a capture with --ring running? A filter is written --filter '{file}'"
+        );
     }
     Ok(None)
 }
