@@ -190,7 +190,8 @@ fn sort(sys: &Sys, name: &str, base: &Path) -> Sort {
         _ if has("bonding") => Sort::Bond,
         _ if device_type == Some("vlan") => Sort::Vlan,
         _ if name.starts_with("ifb") => Sort::Ifb,
-        _ if stacked() => Sort::Paired,
+        // The other end of a pair may have the same number, in another network namespace.
+        _ if stacked() || sys.kind(name) == Some("veth") => Sort::Paired,
         _ => Sort::Virtual,
     }
 }

@@ -1,10 +1,12 @@
 //! The machine being looked at: a root directory, plus the few facts that no file tells.
 
 use crate::capability::Capability;
+use crate::kinds;
 use crate::pmd::Drivers;
 use nix::ifaddrs::getifaddrs;
 use procfs_core::FromRead;
 use procfs_core::process::{Limits, Status};
+use std::collections::HashMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ pub struct Sys {
     pub root: PathBuf,
     /// Addresses of the interfaces, with their interface's name.
     pub addresses: Vec<(String, IpAddr)>,
+    /// Kinds of the interfaces that are made in software, by name, such as `veth`; asked for when they are needed.
+    pub kinds: OnceLock<HashMap<String, String>>,
     /// `SSH_CONNECTION` of this session: client address and port, server address and port.
     pub ssh_connection: Option<String>,
     /// The user said `--force`: take devices that carry the default route or an SSH session, too.
@@ -51,6 +55,7 @@ impl Sys {
         Self {
             root: root.into(),
             addresses: Vec::new(),
+            kinds: OnceLock::new(),
             ssh_connection: None,
             force: false,
             drivers: OnceLock::new(),
@@ -60,6 +65,18 @@ impl Sys {
     /// Whether this is the machine we run on, where system calls tell the truth, too.
     pub fn is_live(&self) -> bool {
         self.root == Path::new("/")
+    }
+
+    /// The kind of an interface that is made in software.
+    pub fn kind(&self, interface: &str) -> Option<&str> {
+        let ask = || {
+            if self.is_live() {
+                kinds::kinds()
+            } else {
+                HashMap::new()
+            }
+        };
+        self.kinds.get_or_init(ask).get(interface).map(String::as_str)
     }
 
     /// `path` (absolute, as on the machine) below the root.

@@ -23,6 +23,13 @@ fn devices_interfaces_and_kinds_are_listed_with_what_they_lack() {
     machine.write(&format!("{first}/net/eth0/speed"), "10000\n");
     machine.interface("veth0", None);
     machine.write("/sys/devices/virtual/net/veth0/iflink", "1");
+    // Its other end has the same number, in another network namespace.
+    machine.interface("veth1", None);
+    machine
+        .sys
+        .kinds
+        .set([("veth1".to_owned(), "veth".to_owned())].into())
+        .unwrap();
     machine.interface("lo", None);
     machine.write("/sys/devices/virtual/net/lo/type", "772");
     machine.interface("ifb0", None);
@@ -48,6 +55,8 @@ fn devices_interfaces_and_kinds_are_listed_with_what_they_lack() {
     let veth = find(&carriers, "veth0");
     assert_eq!((veth.uri.as_str(), &veth.usable), ("xdp:veth0", &Usable::Yes));
     assert!(veth.description.contains("software in this kernel, no NIC"));
+    let same = find(&carriers, "veth1");
+    assert_eq!(same.description, veth.description);
     assert!(why(find(&carriers, "lo")).contains("leads back to this kernel"));
     assert!(why(find(&carriers, "ifb0")).contains("leads nowhere"));
 
