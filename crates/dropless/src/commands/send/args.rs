@@ -78,7 +78,9 @@ pub struct Args {
         long,
         value_name = "FILE",
         help_heading = "Output",
-        conflicts_with_all = ["PathArgs", "MachineArgs", "DeviceArgs", "ProbeArgs", "ExplainArgs"],
+        conflicts_with_all = ["PathArgs", "DeviceArgs", "ProbeArgs", "ExplainArgs"],
+        // Of a group with groups in it the parser knows no arguments.
+        conflicts_with_all = ["tx_queues", "rx_queues", "cores", "checksum_offload"],
         conflicts_with_all = ["size", "payload", "streams", "rate", "duration", "count", "tx_only", "expect", "interval"],
     )]
     pub plan: Option<PathBuf>,
