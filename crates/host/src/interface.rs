@@ -129,6 +129,11 @@ pub fn link_of(sys: &Sys, name: &str) -> Option<Link> {
     sys.exists(&base).then(|| link(sys, &base))
 }
 
+/// Over how many queues the interface spreads what it receives.
+pub fn rx_queues(sys: &Sys, name: &str) -> u16 {
+    queues(sys, &Path::new(CLASS).join(name), "rx-")
+}
+
 /// How often the interface lost its carrier since it was made: also for less time than lies between two looks.
 pub fn carrier_losses(sys: &Sys, name: &str) -> Option<u64> {
     sys.number(Path::new(CLASS).join(name).join("carrier_down_count"))

@@ -15,17 +15,24 @@ pub struct Below {
     needed: u32,
     /// The smallest that was seen.
     least: Cell<u32>,
+    /// Receive queues that it had, and the most that were seen.
+    queues: u16,
+    most_queues: Cell<u16>,
 }
 
 impl Below {
     /// The interface `name` as it is now.
     pub fn now(name: &str) -> Self {
+        let sys = Sys::at("/");
+        let queues = host::interface::rx_queues(&sys, name);
         Self {
             name: name.to_owned(),
-            number: host::interface::index(&Sys::at("/"), name),
+            number: host::interface::index(&sys, name),
             was_gone: Cell::new(false),
             needed: 0,
             least: Cell::new(u32::MAX),
+            queues,
+            most_queues: Cell::new(queues),
         }
     }
 
@@ -36,9 +43,12 @@ impl Below {
 
     /// One look more.
     pub fn look(&self) {
-        if let Some(mtu) = host::interface::mtu(&Sys::at("/"), &self.name) {
+        let sys = Sys::at("/");
+        if let Some(mtu) = host::interface::mtu(&sys, &self.name) {
             self.least.set(self.least.get().min(mtu));
         }
+        let queues = host::interface::rx_queues(&sys, &self.name);
+        self.most_queues.set(self.most_queues.get().max(queues));
         self.is_gone();
     }
 
@@ -49,6 +59,12 @@ impl Below {
             self.was_gone.set(true);
         }
         self.was_gone.get()
+    }
+
+    /// The receive queues that it had when the port was opened, and a larger number that it had since.
+    pub fn more_queues(&self) -> Option<(u16, u16)> {
+        let most = self.most_queues.get();
+        (most > self.queues).then_some((self.queues, most))
     }
 
     /// The MTU that it should have had, and a smaller one that it had.

@@ -217,8 +217,18 @@ impl<'e> OpenPort<'e> {
             );
             Note::new("tx_unsent", text)
         });
-        let of_sockets = self.sockets().map(KernelPort::last_notes);
-        of_sockets.unwrap_or_default().into_iter().chain(unsent).collect()
+        // To another kind of port the kernel hands what comes by any queue.
+        let below = self.below.as_ref().filter(|_| self.traits().needs_program);
+        let raised = below.and_then(Below::more_queues).map(|(had, has)| {
+            let text = format!(
+                "the interface of port {} had {} and was given {has} in the run: what came by the others went to the kernel",
+                self.uri,
+                counted(had.into(), "receive queue")
+            );
+            Note::new("queues_raised", text)
+        });
+        let of_sockets = self.sockets().map(KernelPort::last_notes).unwrap_or_default();
+        of_sockets.into_iter().chain(unsent).chain(raised).collect()
     }
 
     /// Has the kernel take what a `packet:` port's driver asked for and the kernel had no room for: the driver asks again only

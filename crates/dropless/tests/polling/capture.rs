@@ -397,6 +397,21 @@ fn wrong_uses_are_one_line() {
     refused(&["--to", &link.display().to_string()], &["link.pcapng"]);
 }
 
+/// What comes by queues that the interface is given later no `xdp:` port takes, which the run says at its end.
+#[test]
+fn queues_that_come_later_are_told() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 2);
+    let one = ["rx", "1", "tx", "1"];
+    wire.near.run("ethtool", &[&["-L", "near0"][..], &one].concat());
+    wire.far.run("ethtool", &[&["-L", "far0"][..], &one].concat());
+    let file = path(&lab, "one.pcapng");
+    let running = capture(&lab, &wire.far, &["--port", "xdp:far0", "--to", &file]);
+    wire.far.run("ethtool", &["-L", "far0", "rx", "2"]);
+    let run = interrupted(running);
+    assert!(run.json()["notes"].to_string().contains("queues_raised"), "{run}");
+}
+
 /// What arrives at an `AF_XDP` port no other program gets, which the run says; `packet` leaves it there, and its queues are
 /// given their part by the kernel, which needs no RSS.
 #[test]
