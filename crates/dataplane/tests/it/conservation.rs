@@ -259,6 +259,11 @@ fn check(case: &Case) {
         "intended = accepted + unsent"
     );
     assert_eq!(o.send.accepted.get(), accepted);
+    assert_eq!(
+        o.send.full_ticks.get() > 0,
+        o.send.queue_full.get() > 0,
+        "a full queue keeps packets waiting, and nothing else counts as that"
+    );
     assert_eq!(o.fault.seen.get(), accepted, "the injector saw every probe");
     let received: u64 = o.received.lanes.iter().map(|lane| lane.received).sum();
     assert_eq!(
