@@ -1,5 +1,6 @@
 //! From what the tasks, ports and pools counted to the verdict and the summary of a send run.
 
+use host::Medium;
 use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
 use measure::units::LAYER1_OVERHEAD_BYTES;
@@ -143,8 +144,12 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
         let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns));
         costly.map(|stall| within(stall, sending_ns)).sum()
     };
-    // The far end of an embedded ring is a worker of ours, too: what it does not take our own cores could not do.
-    let is_ours = |side: &SendSide| job.plan.machine.ports[side.place.port].kind.traits().is_reflected;
+    // What takes packets from the queue must be somebody else: not our worker at the far end of an embedded ring, nor the
+    // kernel, which sends in our worker's own system calls.
+    let is_ours = |side: &SendSide| {
+        let medium = job.plan.machine.ports[side.place.port].kind.traits().medium;
+        !matches!(medium, Medium::Nic | Medium::Peer)
+    };
     let full = |side: &SendSide| {
         let ticks = side.counters.full_ticks.get();
         if is_ours(side) { 0 } else { clock.ns_from_ticks(ticks) }
@@ -179,7 +184,7 @@ fn asked_pps(job: &ActiveSend) -> Option<f64> {
     let has_pace = job
         .plan
         .machine
-        .has(|traits| traits.medium != host::Medium::Files);
+        .has(|traits| traits.medium != Medium::Files);
     total_rate(&job.loads).filter(|_| has_pace)
 }
 
