@@ -17,6 +17,48 @@ const DURATION_NS: u64 = 10_000_000_000;
 /// Cells of intervals (of a cache line or two each, a stream and interval) that nobody has asked for, at most.
 const CELLS_UNASKED: usize = 4096;
 
+/// All that a plan says. Named one by one: of a group the parser would name arguments that nobody gave.
+const OF_THE_PLAN: [&str; 38] = [
+    "ports",
+    "eal",
+    "to",
+    "from",
+    "to_mac",
+    "from_mac",
+    "via",
+    "vlan",
+    "wait",
+    "size",
+    "payload",
+    "streams",
+    "rate",
+    "duration",
+    "count",
+    "flows",
+    "burst",
+    "backlog",
+    "drain",
+    "seed",
+    "ttl",
+    "dscp",
+    "verify",
+    "fault",
+    "tx_queues",
+    "rx_queues",
+    "cores",
+    "checksum_offload",
+    "descriptors",
+    "buffers",
+    "no_huge",
+    "dpdk_tools",
+    "force",
+    "tx_only",
+    "expect",
+    "interval",
+    "explain",
+    "pause",
+];
+
 /// Send UDP probes, receive them back, and account for every one
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "Examples:
@@ -78,10 +120,7 @@ pub struct Args {
         long,
         value_name = "FILE",
         help_heading = "Output",
-        conflicts_with_all = ["PathArgs", "DeviceArgs", "ProbeArgs", "ExplainArgs"],
-        // Of a group with groups in it the parser knows no arguments.
-        conflicts_with_all = ["tx_queues", "rx_queues", "cores", "checksum_offload"],
-        conflicts_with_all = ["size", "payload", "streams", "rate", "duration", "count", "tx_only", "expect", "interval"],
+        conflicts_with_all = OF_THE_PLAN,
     )]
     pub plan: Option<PathBuf>,
     /// Let the plan pass arguments to DPDK, use file ports, and take devices by force: only if you know who wrote it
@@ -133,5 +172,28 @@ impl Args {
         plan.interval_ns = interval_ns(self.interval.as_deref(), plan.duration_ns, fits)?;
         plan.validate()?;
         Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_but_output_is_of_the_plan() {
+        let command = crate::cli::command();
+        let send = command.find_subcommand("send").unwrap();
+        let others = send
+            .get_arguments()
+            .filter(|argument| {
+                argument
+                    .get_help_heading()
+                    .is_some_and(|heading| heading != "Output")
+            })
+            .map(|argument| argument.get_id().as_str());
+        let mut others: Vec<&str> = others.collect();
+        let mut named = OF_THE_PLAN.to_vec();
+        (others.sort_unstable(), named.sort_unstable());
+        assert_eq!(named, others);
     }
 }

@@ -125,7 +125,6 @@ wrong! {
     plan_and_a_port: ["send", "--plan", "p.json", "--port", "ring"] => "cannot be used with", "--port", "see dropless send --help";
     plan_and_cores: ["send", "--plan", "p.json", "--cores", "0"] => "cannot be used with", "--cores", "see dropless send --help";
     tap_of_the_host_beside_a_ring: ["forward", "--port", "ring:a", "--port", "ring:b", "--kernel", "tap:x0"] => "--kernel for port ring:a", "--kernel is for xdp: and pci: ports";
-    init_is_no_run: ["capture", "--attach", "1"] => "process 1 is the ancestor of all others", "dropless top";
     filter_run_of_nothing: ["filter", "run"] => "required arguments", "see dropless filter run --help";
     filter_stop_of_no_interface: ["filter", "stop", "eth999"] => "dropless: eth999: no interface is called eth999", "fix:";
     capture_below_a_file: ["capture", "--port", "ring", "--to", "/etc/passwd/x"] => "Not a directory", "name a file in a directory that is there";
