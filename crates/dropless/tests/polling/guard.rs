@@ -269,6 +269,12 @@ fn over_a_wire_the_flood_ends_and_every_legitimate_packet_arrives() {
     );
     let (denied, ours) = (judged["denied"].as_u64().expect("a count"), met(judged, "dport"));
     assert!(denied > 0 && denied == met(judged, RULE), "{told}");
+    // The rule says what the kernel has counted, and not what samples stand for.
+    assert_eq!(
+        (&told["blocks"][0]["packets"], &told["blocks"][0]["counted"]),
+        (&denied.into(), &true.into()),
+        "{told}"
+    );
     assert_eq!((ours, got), (2000 * FLOODS, 2000 * FLOODS), "{told}");
 }
 

@@ -87,6 +87,20 @@ impl Guarded {
     }
 }
 
+/// A number as people read it.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let mut parts: Vec<&str> = if first > 0 {
+        vec![&digits[..first]]
+    } else {
+        Vec::new()
+    };
+    let rest = digits.as_bytes()[first..].chunks(3);
+    parts.extend(rest.filter_map(|part| std::str::from_utf8(part).ok()));
+    parts.join(",")
+}
+
 /// The user's own rules.
 fn own_rules(lab: &Lab, more: &str) {
     fs::write(lab.path("own.rules"), format!("allow udp dport {OURS}\n{more}")).expect("a rule file");
@@ -235,6 +249,15 @@ fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
         "{expired}"
     );
     assert!(run.json()["blocks"][0]["gone_s"].as_f64().is_some(), "{run}");
+    // Log, terminal and result have one number, which the workers counted.
+    let packets = expired["packets"].as_u64().expect("a count");
+    assert_eq!(run.json()["blocks"][0]["packets"], packets, "{run}");
+    assert_eq!(expired["counted"], true, "{run}");
+    let said = format!("it met {} packets", thousands(packets));
+    assert!(run.stderr.contains(&said), "{said}: {run}");
+    if log.len() == 2 {
+        assert_eq!(met(judged, RULE), packets, "{run}");
+    }
     assert_eq!(run.json()["interrupted"], true, "{run}");
 }
 

@@ -46,6 +46,8 @@ pub struct Watch {
     seen_from_ns: u64,
     /// Samples stand for more than themselves: what they count is an estimate.
     is_estimate: bool,
+    /// What all rules had met when others came into force last.
+    met_before: Totals,
 }
 
 /// A rule, and the flood's first packet.
@@ -115,6 +117,7 @@ impl Watch {
             blind_ns: 0,
             seen_from_ns: 0,
             is_estimate: false,
+            met_before: Totals::default(),
         }
     }
 
@@ -195,7 +198,7 @@ impl Watch {
     /// Rules that were made are in force since `now_ns`, and others no longer; so much all rules have met.
     pub fn in_force(&mut self, set: &RuleSet, now_ns: u64, totals: &Totals) {
         let is_there = |text: &str| set.rules.iter().any(|rule| rule.text == text);
-        self.ended(totals, is_there);
+        let ended = self.ended(totals, is_there);
         for made in &mut self.rules {
             let is_new = made.before.is_none() && made.told.gone_s.is_none();
             if !is_new || !is_there(&made.told.made.rule) {
@@ -209,13 +212,19 @@ impl Watch {
             made.before = Some(Before {
                 packets,
                 known,
-                counted: counted(totals, &made.told.made.rule),
+                // By now it may have met some itself, but where it goes on in the place of another.
+                counted: if ended.contains(&made.told.made.rule) {
+                    counted(totals, &made.told.made.rule)
+                } else {
+                    counted(&self.met_before, &made.told.made.rule)
+                },
             });
             let after = made
                 .first_ns
                 .map(|first_ns| now_ns.saturating_sub(first_ns) as f64 / 1e9);
             made.told.stopped_after_s = after;
         }
+        self.met_before = totals.clone();
     }
 
     /// Lines for people, each once.
@@ -277,8 +286,8 @@ impl Watch {
         }
     }
 
-    /// Rules that were taken back and are not in force any more have met what they met.
-    fn ended(&mut self, totals: &Totals, is_there: impl Fn(&str) -> bool) {
+    /// Rules that were taken back and are not in force any more have met what they met; which ones.
+    fn ended(&mut self, totals: &Totals, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         let again: Vec<String> = self
             .rules
             .iter()
@@ -299,9 +308,10 @@ impl Watch {
                 });
             }
         }
-        for expired in ended {
-            self.gone(&expired, "it met");
+        for expired in &ended {
+            self.gone(expired, "it met");
         }
+        ended.into_iter().map(|expired| expired.rule).collect()
     }
 
     /// A rule has gone, and met what it says.
@@ -651,6 +661,10 @@ mod tests {
         let (mut watch, set) = flooded(dir.path(), dry_run);
         let mut now = totals(&watch, 500);
         if loads {
+            // An earlier rule of the same text had met 500.
+            watch.in_force(&RuleSet::joined(&[]), 1_900_000_000, &now);
+            // When that is looked at it has met some already.
+            now = totals(&watch, 500 + 7);
             watch.in_force(&set, 2_000_000_000, &now);
             // Others are loaded, with it among them.
             watch.in_force(&set, 2_500_000_000, &now);
