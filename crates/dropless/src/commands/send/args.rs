@@ -193,7 +193,8 @@ mod tests {
             .map(|argument| argument.get_id().as_str());
         let mut others: Vec<&str> = others.collect();
         let mut named = OF_THE_PLAN.to_vec();
-        (others.sort_unstable(), named.sort_unstable());
+        others.sort_unstable();
+        named.sort_unstable();
         assert_eq!(named, others);
     }
 }
