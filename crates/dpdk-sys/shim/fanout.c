@@ -42,6 +42,33 @@ static uint64_t cookie_of(int socket)
 	return getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0 ? cookie : 0;
 }
 
+/* The group that a socket is in, as another one joins it; 0 where it is in none: what the driver asks for has a flag. */
+static int group_of(int socket)
+{
+	int group = 0;
+	socklen_t length = sizeof(group);
+
+	return getsockopt(socket, SOL_PACKET, PACKET_FANOUT, &group, &length) == 0 ? group : 0;
+}
+
+/* A group of its own for the first socket of a port, of the kind that the driver asks for: which one that is, or 0 with errno.
+ * The driver makes the number of its process id, which processes of two PID namespaces may share: they would then share the
+ * packets of an interface, too, and neither would miss the other's. The kernel knows which number is free (Linux 4.12). */
+static int new_group(int socket, int fanout)
+{
+	int unique = (int)(((unsigned)fanout & ~0xffffU) | PACKET_FANOUT_FLAG_UNIQUEID << 16), group;
+
+	if (set(socket, SOL_PACKET, PACKET_FANOUT, &unique, sizeof(unique)) != 0)
+		return 0;
+	group = group_of(socket);
+	/* It takes the flag away when it has understood it. */
+	if (group == 0 || ((unsigned)group & PACKET_FANOUT_FLAG_UNIQUEID << 16) != 0) {
+		errno = EOPNOTSUPP;
+		return 0;
+	}
+	return group;
+}
+
 /* The driver makes the sockets of a port one after the other, and asks for a group with one socket, too. There the kernel
  * would hash every packet and look for room to choose one of one: a group begins with the second socket.
  * It also asks the kernel to put IP fragments together before it spreads packets (PACKET_FANOUT_FLAG_DEFRAG in
@@ -49,7 +76,7 @@ static uint64_t cookie_of(int socket)
  * and one where three came. Without it, fragments are spread by their addresses. */
 static int join(int socket, int fanout)
 {
-	int interface = interface_of(socket), result = 0;
+	int interface = interface_of(socket), group, result = 0;
 
 	fanout &= ~(PACKET_FANOUT_FLAG_DEFRAG << 16);
 	pthread_mutex_lock(&lock);
@@ -59,9 +86,10 @@ static int join(int socket, int fanout)
 		first.cookie = cookie_of(socket);
 	} else {
 		/* With its third socket the first is in the group. */
-		result = set(first.socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
-		if (result == 0 || errno == EALREADY)
-			result = set(socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
+		group = group_of(first.socket);
+		if (group == 0)
+			group = new_group(first.socket, fanout);
+		result = group == 0 ? -1 : set(socket, SOL_PACKET, PACKET_FANOUT, &group, sizeof(group));
 	}
 	pthread_mutex_unlock(&lock);
 	return result;

@@ -478,3 +478,51 @@ fn an_interface_that_was_replaced_is_gone() {
         assert_eq!(run.number("received"), 100, "{run}");
     }
 }
+
+/// The sockets of a port share what comes with each other, and not with those of a process that has the same number in
+/// another PID namespace.
+#[test]
+fn processes_of_one_number_do_not_share_packets() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("unshare")]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let capture = |name: &str| {
+        let file = lab.path(name).display().to_string();
+        let program = env!("CARGO_BIN_EXE_dropless");
+        let arguments = [
+            "--pid",
+            "--fork",
+            "--kill-child",
+            program,
+            "capture",
+            "--json",
+            "--runs",
+        ];
+        let runs = lab.path("runs").display().to_string();
+        let port = [
+            "--port",
+            "packet:far0,queues=2",
+            "--to",
+            &file,
+            "--duration",
+            "5s",
+        ];
+        let mut running = wire
+            .far
+            .spawn("unshare", &[&arguments[..], &[&runs], &port].concat());
+        running.wait_for("capturing from", CROSSING);
+        running
+    };
+    let both = [capture("first.pcapng"), capture("second.pcapng")];
+    let arguments = ["--tx-only", "--to-mac", &wire.far.mac("far0"), "--flows", "50"];
+    let count = ["--rate", "5kpps", "--count", "1000"];
+    let sent = wire
+        .send(&lab, "packet", &[&arguments[..], &count].concat())
+        .run();
+    assert_eq!(sent.number("sent"), 1000, "{sent}");
+    for running in both {
+        let run = running.wait(CROSSING);
+        assert_eq!(run.number("captured"), 1000, "{run}");
+    }
+}
