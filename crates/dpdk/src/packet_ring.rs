@@ -1,13 +1,17 @@
-//! The rings that the kernel shares with a packet socket, looked at beside DPDK's driver: what of them was not sent yet.
+//! The rings that the kernel shares with a packet socket, looked at beside DPDK's driver: what was not sent yet, and what the
+//! driver does not tell of what came.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::{io, ptr};
 
 /// `TPACKET_V2` of `linux/if_packet.h`: what the driver asks for, and what is laid out as is said here.
 const VERSION: i32 = 1;
 /// The kernel has not taken it yet (`TP_STATUS_SEND_REQUEST`).
 const SEND_REQUEST: u32 = 1;
+/// The protocol of a tag that the kernel has taken out of a frame: 802.1ad (`ETH_P_8021AD`).
+const SERVICE_TAG: u16 = 0x88A8;
 
 /// How DPDK's driver was told to make the rings of each socket: as many for each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +41,7 @@ pub struct Mapped {
 impl Mapped {
     /// Those of the socket `fd`, which speaks `version`.
     pub fn of(fd: i32, version: Option<i32>, shape: PacketRing) -> io::Result<Self> {
-        let fits = (1..=shape.block_size).contains(&shape.frame_size);
+        let fits = shape.frames > 0 && (1..=shape.block_size).contains(&shape.frame_size);
         if version != Some(VERSION) || !fits {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -72,6 +76,26 @@ impl Mapped {
             status.load(Ordering::Acquire) == SEND_REQUEST
         });
         unsent.count() as u64
+    }
+}
+
+impl Mapped {
+    /// Whether a frame that came had an 802.1ad tag: of those that lie, or lay last, in `count` places from the `first` on.
+    pub fn has_service_tag(&self, first: usize, count: usize) -> bool {
+        let (first, frames) = (first % self.shape.frames, self.shape.frames);
+        let mut places = first..first + count.min(frames);
+        places.any(|place| {
+            let frame = place % frames;
+            // SAFETY: within the mapping, and aligned, as above; all places begin with a `tpacket2_hdr`, which is zero before its
+            // first frame.
+            let protocol = unsafe {
+                let place = self.start.byte_add(frame * self.shape.frame_size);
+                &*place
+                    .byte_add(offset_of!(libc::tpacket2_hdr, tp_vlan_tpid))
+                    .cast::<AtomicU16>()
+            };
+            protocol.load(Ordering::Relaxed) == SERVICE_TAG
+        })
     }
 }
 

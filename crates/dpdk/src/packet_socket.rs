@@ -1,6 +1,7 @@
 //! What DPDK's drivers do not ask of packet sockets: what the kernel could not put into the rings of ours or has not sent from
 //! them, and every frame of an interface, without taking that from others who asked for it.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,7 +16,11 @@ const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 /// The packet sockets of this process on one interface, as they were when it was made; it outlives none of them.
 #[derive(Debug, Default)]
-pub struct PacketSockets(Vec<Socket>);
+pub struct PacketSockets {
+    sockets: Vec<Socket>,
+    /// The place of the rings that is looked at next.
+    next_place: Cell<usize>,
+}
 
 #[derive(Debug)]
 struct Socket {
@@ -40,23 +45,35 @@ impl PacketSockets {
             // They are on one of the same name that has gone since.
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(Self(sockets))
+        Ok(Self {
+            sockets,
+            next_place: Cell::new(0),
+        })
     }
 
     /// Frames lost because a socket's ring was full, since this was last asked.
     pub fn new_drops(&self) -> u64 {
-        self.0.iter().filter_map(|socket| drops(socket.fd)).sum()
+        self.sockets.iter().filter_map(|socket| drops(socket.fd)).sum()
     }
 
     /// Frames that their driver took and the kernel has not: the driver asks for each only once, and the kernel stops where
     /// the socket's share of what waits behind it is full.
     pub fn unsent(&self) -> u64 {
-        self.0.iter().map(|socket| socket.rings.unsent()).sum()
+        self.sockets.iter().map(|socket| socket.rings.unsent()).sum()
+    }
+
+    /// Whether a frame with an 802.1ad tag came, of those in the next `places` of each ring. The kernel hands the tag over apart
+    /// from the frame, and the driver puts it back as one of 802.1Q (`rte_vlan_insert`).
+    pub fn has_service_tag(&self, places: usize) -> bool {
+        let first = self.next_place.get();
+        self.next_place.set(first.wrapping_add(places));
+        let mut rings = self.sockets.iter().map(|socket| &socket.rings);
+        rings.any(|rings| rings.has_service_tag(first, places))
     }
 
     /// Asks the kernel once more to take them; whether it would.
     pub fn send_the_rest(&self) -> bool {
-        let with_rest = self.0.iter().filter(|socket| socket.rings.unsent() > 0);
+        let with_rest = self.sockets.iter().filter(|socket| socket.rings.unsent() > 0);
         with_rest.fold(true, |all, socket| {
             // SAFETY: no data, and nobody's address.
             let sent = unsafe { libc::send(socket.fd, ptr::null(), 0, libc::MSG_DONTWAIT) };
@@ -108,7 +125,7 @@ fn index_of(interface: &str) -> io::Result<i32> {
     // SAFETY: a zero-terminated name.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
         0 => Err(io::Error::last_os_error()),
-        index => Ok(index as i32),
+        index => i32::try_from(index).map_err(io::Error::other),
     }
 }
 

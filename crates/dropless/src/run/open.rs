@@ -73,6 +73,8 @@ pub struct OpenPort<'e> {
     pub promiscuous: Option<Promiscuous>,
     /// What keeps probes from the kernel's IP, on an interface that it has, too.
     probes_end: Option<ProbesEnd>,
+    /// Frames with an 802.1ad tag came, which its driver made one of 802.1Q.
+    had_service_tags: bool,
     /// Frames that its driver took and the kernel had not taken when the run ended.
     unsent: u64,
     /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
@@ -116,6 +118,7 @@ impl<'e> OpenPort<'e> {
             longest: None,
             promiscuous: None,
             probes_end: None,
+            had_service_tags: false,
             unsent: 0,
             before: PortStats::default(),
         }
@@ -227,8 +230,16 @@ impl<'e> OpenPort<'e> {
             );
             Note::new("queues_raised", text)
         });
+        let tags = self.had_service_tags.then(|| {
+            let text = format!(
+                "frames with an 802.1ad tag (0x88a8) came to port {}, where DPDK's driver makes it one of 802.1Q (0x8100): so it is captured, and goes on",
+                self.uri
+            );
+            Note::new("service_tags_changed", text)
+        });
         let of_sockets = self.sockets().map(KernelPort::last_notes).unwrap_or_default();
-        of_sockets.into_iter().chain(unsent).chain(raised).collect()
+        let told = of_sockets.into_iter().chain(unsent);
+        told.chain(raised).chain(tags).collect()
     }
 
     /// Has the kernel take what a `packet:` port's driver asked for and the kernel had no room for: the driver asks again only
@@ -328,6 +339,8 @@ impl<'e> OpenPort<'e> {
         if let Some(below) = &self.below {
             below.look();
         }
+        // A few at a time, as the worker has use for the cache lines.
+        self.had_service_tags |= self.missed.sockets().has_service_tag(16);
         let device = match &mut self.carrier {
             Carrier::Devices(devices) => devices.first_mut(),
             Carrier::Sockets(_) => None,
@@ -458,15 +471,17 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Waits until all that the drivers took is out, or does not become so in time: then it is counted as not sent.
 pub fn drain(ports: &mut [OpenPort<'_>]) {
     let mut waiting = Waiting::begin();
-    while ports
-        .iter()
-        .fold(false, |more, open| open.send_the_rest() || more)
-        && waiting.look(true) < DRAIN
-    {
+    loop {
+        let with_rest = ports.iter().filter(|open| open.send_the_rest());
+        if with_rest.count() == 0 || waiting.look(true) >= DRAIN {
+            break;
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
     for open in ports {
-        open.unsent = open.missed.sockets().unsent();
+        let sockets = open.missed.sockets();
+        open.unsent = sockets.unsent();
+        open.had_service_tags |= sockets.has_service_tag(usize::MAX);
     }
 }
 

@@ -526,3 +526,26 @@ fn processes_of_one_number_do_not_share_packets() {
         assert_eq!(run.number("captured"), 1000, "{run}");
     }
 }
+
+/// DPDK's driver has one kind of tag only.
+#[test]
+fn service_tags_that_are_changed_are_told_of() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    for (vlan, is_changed) in [("5", false), ("5,6", true)] {
+        let file = lab.path(&format!("{vlan}.pcapng")).display().to_string();
+        let running = capture(&lab, &wire.far, &["--port", "packet:far0", "--to", &file]);
+        let arguments = ["--tx-only", "--to-mac", &wire.far.mac("far0"), "--count", "100"];
+        let sent = wire
+            .send(&lab, "packet", &[&arguments[..], &["--vlan", vlan]].concat())
+            .run();
+        assert_eq!(sent.number("sent"), 100, "{sent}");
+        let run = interrupted(running);
+        assert_eq!(run.number("captured"), 100, "{run}");
+        assert_eq!(
+            run.stdout.contains("\"service_tags_changed\""),
+            is_changed,
+            "{run}"
+        );
+    }
+}
