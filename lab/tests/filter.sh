@@ -71,6 +71,15 @@ loads() {
     dropless filter run "$1" --dev "$(interface "$5")" --mode generic --duration 10ms --sample drops.pcapng --quiet ||
         fail "$(cat "$1") did not load"
 }
+echo "deny vlan 7" >one.rules
+fourth=$(interface "$4") code=0
+if ethtool -k "$fourth" | grep -q '^rx-vlan-offload: on'; then
+    dropless filter run one.rules --dev "$fourth" --mode generic --duration 10ms >refused.txt 2>&1 || code=$?
+    if [ $code -ne 2 ] || ! grep -q "ethtool -K $fourth rxvlan off" refused.txt; then
+        fail "rules by VLAN at a card that takes tags off: $code"
+    fi
+    ethtool -K "$fourth" rxvlan off
+fi
 while read -r rule; do
     printf '%s\ndefault allow\n' "$rule" >one.rules
     loads one.rules "$@"
@@ -78,6 +87,8 @@ done <every.rules
 for net in $(seq 70); do echo "deny tcp dport $net from 10.$net.0.0/16"; done >>every.rules
 echo 'default allow' >>every.rules
 loads every.rules "$@"
+
+ethtool -K "$fourth" rxvlan on || : # where it can be
 
 echo "== on vfio-pci there is no XDP"
 pcibind vfio-pci "$2" || fail "binding failed"
