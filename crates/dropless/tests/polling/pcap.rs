@@ -247,11 +247,7 @@ fn streams_have_their_own_fields() {
 }
 
 fn reflected(lab: &Lab, arguments: &[&str]) -> Finished {
-    let fixed = [
-        "reflect",
-        "--json",
-        "--port=pcap:out.pcap,back.pcap",
-    ];
+    let fixed = ["reflect", "--json", "--port=pcap:out.pcap,back.pcap"];
     lab.dropless(&[&fixed[..], arguments].concat()).run()
 }
 

@@ -77,6 +77,19 @@ fn judge(summary: &Summary) -> Result<(), String> {
     }
 }
 
+/// Figures of what comes back.
+const BACK: [&str; 9] = [
+    "rate_rx",
+    "received",
+    "loss",
+    "lost",
+    "unexplained",
+    "duplicate",
+    "reordered",
+    "corrupt",
+    "late",
+];
+
 impl Kind for Summary {
     fn entry(&self) -> Option<&'static Entry> {
         Some(&KIND)
@@ -90,17 +103,6 @@ impl Kind for Summary {
         let packets = |number: u64| Some(number as f64);
         let latency = &self.latency_ns;
         let time = |value: Option<u64>| value.map(|ns| ns as f64);
-        const BACK: [&str; 9] = [
-            "rate_rx",
-            "received",
-            "loss",
-            "lost",
-            "unexplained",
-            "duplicate",
-            "reordered",
-            "corrupt",
-            "late",
-        ];
         if self.is_one_way() && BACK.contains(&name) {
             return None;
         }

@@ -250,7 +250,10 @@ mod tests {
         };
         for code in ["clock_bad", "contradicted", "pool_leak", "link_lost"] {
             let told = believe(&run(code)).map_err(|error| error.to_string());
-            assert_eq!(told, Err("its trials cannot be believed: the sentence".to_owned()));
+            assert_eq!(
+                told,
+                Err("its trials cannot be believed: the sentence".to_owned())
+            );
         }
         assert!(believe(&run("underoffered")).is_ok());
         assert!(believe(&Summary::default()).is_ok());

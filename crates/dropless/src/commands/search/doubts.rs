@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use measure::{Note, Shortfall};
 use measure::bunch;
 use measure::search::drift::drift;
 use measure::search::{GoalResult, SizeResult, Trial};
+use measure::{Note, Shortfall};
 use report::number::{counted, pps};
 
 /// What is to be said of the search for frames of one size, and its trials in the order in which they were made.
@@ -125,6 +125,9 @@ mod tests {
         assert_eq!(told(40, &all), None);
         let full = vec![short(Shortfall::PortFull); 4];
         let text = told(1, &full).map(|note| note.text).unwrap_or_default();
-        assert!(text.contains("for port_full") && !text.contains("noise"), "{text}");
+        assert!(
+            text.contains("for port_full") && !text.contains("noise"),
+            "{text}"
+        );
     }
 }

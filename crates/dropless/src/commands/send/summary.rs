@@ -5,7 +5,9 @@ use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
 use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Hindrance, Late, Role};
-use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, WorkerSummary, expect};
+use measure::{
+    GapSummary, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, WorkerSummary, expect,
+};
 use report::rundir::file;
 use wire::Foreign;
 
@@ -140,7 +142,9 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     let caught_up_ns = (job.wiring.backlog as f64 / rate_pps * 1e9) as u64;
     let sending_ns = (job.seconds() * 1e9) as u64;
     let stalled = |side: &SendSide| -> u64 {
-        let own = stalls.iter().filter(|stall| stall.core as usize == side.place.core);
+        let own = stalls
+            .iter()
+            .filter(|stall| stall.core as usize == side.place.core);
         let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns));
         costly.map(|stall| within(stall, sending_ns)).sum()
     };
@@ -152,7 +156,11 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     };
     let full = |side: &SendSide| {
         let ticks = side.counters.full_ticks.get();
-        if is_ours(side) { 0 } else { clock.ns_from_ticks(ticks) }
+        if is_ours(side) {
+            0
+        } else {
+            clock.ns_from_ticks(ticks)
+        }
     };
     let mean = |of: &dyn Fn(&SendSide) -> u64| job.wiring.send.iter().map(of).sum::<u64>() / queues;
     Hindrance {
@@ -181,10 +189,7 @@ fn late(drain_ns: u64, ledger: &Ledger, latency: &Histogram, workers: &[WorkerSu
 
 /// The rate asked of all ports together; `None` where there is none to keep: a file has no pace.
 fn asked_pps(job: &ActiveSend) -> Option<f64> {
-    let has_pace = job
-        .plan
-        .machine
-        .has(|traits| traits.medium != Medium::Files);
+    let has_pace = job.plan.machine.has(|traits| traits.medium != Medium::Files);
     total_rate(&job.loads).filter(|_| has_pace)
 }
 
