@@ -427,7 +427,9 @@ fn the_host_gets_what_is_its_own_and_copies_of_what_is_for_all() {
         let count = |counter: &measure::Counter| counter.get();
         assert_eq!(count(&counters.frames), 200);
         assert_eq!(count(&counters.from_kernel), 20);
-        assert_eq!(count(&counters.forwarded_own), 20);
+        let own = count(&counters.forwarded_own);
+        assert!(own <= 20 && own + count(&counters.tx_full) >= 20);
+        assert!(own == 20 || count(&counters.tx_full) > 0);
         assert_eq!(count(&counters.to_kernel) + count(&counters.kernel_full), sent[1]);
         assert_eq!(count(&counters.copied) + count(&counters.uncopied), sent[2]);
         assert_eq!(
