@@ -343,7 +343,7 @@ fn what_cannot_be_looked_into_is_refused_in_a_line() {
         run.stderr = run.stderr.strip_prefix(&begins).unwrap_or(&run.stderr).to_owned();
         assert_refused(&run, words);
     };
-    refused("1", &["process 1 is the ancestor of all others", "dropless top"]);
+    refused("2", &["process 2 is not a dropless run", "dropless top"]);
     refused(
         "runs/nothing",
         &["no run directory", "runs/nothing", "dropless top"],
