@@ -257,12 +257,13 @@ const fn memif_buffer(slow_is_right: bool, server: bool, room: usize) -> usize {
     }
 }
 
-/// The memif driver of this DPDK (`DPDK 24.11.8`) has a quick way to receive, and a slow one that is right. 22.11 has the slow one
+/// The memif driver of this DPDK (`DPDK 24.11.8`, `DPDK 23.11.7`) has a quick way to receive, and a slow one that is right. 22.11 has the slow one
 /// alone; between them the slow one laid one part of a frame over another ("net/memif: fix multi-segment Rx corruption").
 fn memif_slow_is_right(version: &str) -> bool {
     let numbers = version.trim_start_matches("DPDK ").split(['.', '-']);
     let numbers: Vec<u32> = numbers.map_while(|number| number.parse().ok()).collect();
     match numbers[..] {
+        [23, 11, patch, ..] => patch >= 7,
         [24, 11, patch, ..] => patch >= 5,
         [25, 11, patch, ..] => patch >= 1,
         [year, ..] => year >= 26,
@@ -331,10 +332,17 @@ mod tests {
             assert_eq!(memif_buffer(true, server, room), told, "{server} {room}");
             assert_eq!(memif_buffer(false, server, room), 2048);
         }
-        let right = ["DPDK 24.11.5", "DPDK 24.11.8", "DPDK 25.11.1", "DPDK 26.03.0"];
+        let right = [
+            "DPDK 23.11.7",
+            "DPDK 24.11.5",
+            "DPDK 24.11.8",
+            "DPDK 25.11.1",
+            "DPDK 26.03.0",
+        ];
         let wrong = [
             "DPDK 22.11.11",
             "DPDK 23.11.0",
+            "DPDK 23.11.6",
             "DPDK 24.11.4",
             "DPDK 25.07.0",
             "DPDK 25.11.0-rc1",
