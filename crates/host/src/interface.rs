@@ -1,6 +1,6 @@
 //! Network interfaces as sysfs shows them.
 
-use crate::{MacAddress, PciAddress, Sys, VmbusId};
+use crate::{MacAddress, PciAddress, Sys, VmbusId, xdp};
 use serde::Serialize;
 use std::fs;
 use std::net::IpAddr;
@@ -196,7 +196,7 @@ fn sort(sys: &Sys, name: &str, base: &Path) -> Sort {
         _ if device_type == Some("vlan") => Sort::Vlan,
         _ if name.starts_with("ifb") => Sort::Ifb,
         // The other end of a pair may have the same number, in another network namespace.
-        _ if stacked() || sys.kind(name) == Some("veth") => Sort::Paired,
+        _ if stacked() || xdp::virtual_kind(sys, name).as_deref() == Some("veth") => Sort::Paired,
         _ => Sort::Virtual,
     }
 }

@@ -18,7 +18,6 @@ pub mod facts;
 pub mod hugepages;
 pub mod interface;
 pub mod interrupts;
-mod kinds;
 pub mod modules;
 pub mod nearest;
 mod netlink;

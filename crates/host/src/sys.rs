@@ -1,7 +1,6 @@
 //! The machine being looked at: a root directory, plus the few facts that no file tells.
 
 use crate::capability::Capability;
-use crate::kinds;
 use crate::pmd::Drivers;
 use nix::ifaddrs::getifaddrs;
 use procfs_core::FromRead;
@@ -19,8 +18,9 @@ pub struct Sys {
     pub root: PathBuf,
     /// Addresses of the interfaces, with their interface's name.
     pub addresses: Vec<(String, IpAddr)>,
-    /// Kinds of the interfaces that are made in software, by name, such as `veth`; asked for when they are needed.
-    pub kinds: OnceLock<HashMap<String, String>>,
+    /// Kinds of the interfaces of a fixture tree that are made in software, by name, such as `veth`: the kernel tells those of a
+    /// live machine.
+    pub kinds: HashMap<String, String>,
     /// `SSH_CONNECTION` of this session: client address and port, server address and port.
     pub ssh_connection: Option<String>,
     /// The user said `--force`: take devices that carry the default route or an SSH session, too.
@@ -55,7 +55,7 @@ impl Sys {
         Self {
             root: root.into(),
             addresses: Vec::new(),
-            kinds: OnceLock::new(),
+            kinds: HashMap::new(),
             ssh_connection: None,
             force: false,
             drivers: OnceLock::new(),
@@ -65,18 +65,6 @@ impl Sys {
     /// Whether this is the machine we run on, where system calls tell the truth, too.
     pub fn is_live(&self) -> bool {
         self.root == Path::new("/")
-    }
-
-    /// The kind of an interface that is made in software.
-    pub fn kind(&self, interface: &str) -> Option<&str> {
-        let ask = || {
-            if self.is_live() {
-                kinds::kinds()
-            } else {
-                HashMap::new()
-            }
-        };
-        self.kinds.get_or_init(ask).get(interface).map(String::as_str)
     }
 
     /// `path` (absolute, as on the machine) below the root.

@@ -45,8 +45,10 @@ pub fn program(sys: &Sys, name: &str) -> Option<u32> {
 
 /// What kind of virtual interface `name` is, as `ip link` says it: veth, vlan, bridge.
 pub fn virtual_kind(sys: &Sys, name: &str) -> Option<String> {
-    let index = interface::index(sys, name).filter(|_| sys.is_live())?;
-    let message = ask(RTM_GETLINK, 0, index, &[]).ok()?;
+    if !sys.is_live() {
+        return sys.kinds.get(name).cloned();
+    }
+    let message = ask(RTM_GETLINK, 0, interface::index(sys, name)?, &[]).ok()?;
     if kind(&message)? != RTM_NEWLINK {
         return None;
     }

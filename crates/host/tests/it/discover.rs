@@ -16,7 +16,7 @@ fn why(carrier: &Carrier) -> &str {
 
 #[test]
 fn devices_interfaces_and_kinds_are_listed_with_what_they_lack() {
-    let machine = Fixture::new();
+    let mut machine = Fixture::new();
     let first = machine.pci("0000:3b:00.0", (0x8086, 0x10fb), Some("ixgbe"), Some(1));
     machine.pci("0000:3b:00.1", (0x8086, 0x10fb), Some("vfio-pci"), Some(2));
     machine.interface("eth0", Some(&first));
@@ -25,11 +25,7 @@ fn devices_interfaces_and_kinds_are_listed_with_what_they_lack() {
     machine.write("/sys/devices/virtual/net/veth0/iflink", "1");
     // Its other end has the same number, in another network namespace.
     machine.interface("veth1", None);
-    machine
-        .sys
-        .kinds
-        .set([("veth1".to_owned(), "veth".to_owned())].into())
-        .unwrap();
+    machine.sys.kinds.insert("veth1".to_owned(), "veth".to_owned());
     machine.interface("lo", None);
     machine.write("/sys/devices/virtual/net/lo/type", "772");
     machine.interface("ifb0", None);
