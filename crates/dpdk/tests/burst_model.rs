@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers")]
 
+mod support;
+
 use std::collections::VecDeque;
 
 use dpdk::{BURST_CAPACITY, Burst, Eal, Mbuf, Pool};
@@ -26,16 +28,7 @@ fn numbers(burst: &Burst<'_>) -> Vec<u64> {
 
 #[test]
 fn bursts_behave_like_lists() {
-    let arguments = [
-        "--no-huge",
-        "--no-pci",
-        "--no-shconf",
-        "-m",
-        "64",
-        "--file-prefix",
-        "dl-model",
-    ];
-    let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
+    let eal = support::eal("model");
     let pool = Pool::new(&eal, "packets", 1023, 64, 512, None).unwrap();
     for seed in 1..=20 {
         run(&eal, &pool, seed);

@@ -1,8 +1,8 @@
 //! The end of EAL.
 
-use std::fs;
+mod support;
 
-use dpdk::Eal;
+use std::fs;
 
 /// Its interrupt thread outlives it, and reads handles there.
 #[test]
@@ -15,16 +15,7 @@ fn the_memory_of_eal_stays_until_the_process_ends() {
         let of_eal = ranges.filter(|range| (0x1_0000_0000..0x1000_0000_0000).contains(&start(range)));
         of_eal.map(str::to_owned).collect::<Vec<_>>()
     };
-    let arguments = [
-        "--no-huge",
-        "--no-pci",
-        "--no-shconf",
-        "-m",
-        "64",
-        "--file-prefix",
-        "dl-end",
-    ];
-    let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
+    let eal = support::eal("end");
     let before = mapped();
     assert_ne!(before.len(), 0);
     drop(eal);

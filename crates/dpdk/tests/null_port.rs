@@ -1,21 +1,14 @@
 //! A null port with a prefilled pool, driven by a worker that is pinned and known to DPDK; errors of pools and ports.
 
+mod support;
+
 use std::thread;
 
-use dpdk::{Burst, Eal, Pool, PoolError, Port, PortConfig, PortError, WorkerError, spawn_worker};
+use dpdk::{Burst, Pool, PoolError, Port, PortConfig, PortError, WorkerError, spawn_worker};
 
 #[test]
 fn a_worker_drives_a_null_port() {
-    let arguments = [
-        "--no-huge",
-        "--no-pci",
-        "--no-shconf",
-        "-m",
-        "64",
-        "--file-prefix",
-        "dl-null",
-    ];
-    let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
+    let eal = support::eal("null");
     assert!(dpdk::version().starts_with("DPDK "));
     let mut pool = Pool::new(&eal, "packets", 2047, 256, 1024, None).unwrap();
     let frame: Vec<u8> = (0..100).collect();

@@ -1,8 +1,10 @@
 //! Packets in several buffers, as a pcap port gives them: seen as such, cut when written anew, and freed whole.
 
+mod support;
+
 use std::fs;
 
-use dpdk::{Burst, Eal, Pool, Port, PortConfig};
+use dpdk::{Burst, Pool, Port, PortConfig};
 
 const FRAME_LEN: usize = 3000;
 const COUNT: usize = 4;
@@ -26,16 +28,7 @@ fn pcap() -> Vec<u8> {
 fn segmented_packets_are_cut_and_freed() {
     let path = std::env::temp_dir().join(format!("dl-segments-{}.pcap", std::process::id()));
     fs::write(&path, pcap()).unwrap();
-    let arguments = [
-        "--no-huge",
-        "--no-pci",
-        "--no-shconf",
-        "-m",
-        "64",
-        "--file-prefix",
-        "dl-segments",
-    ];
-    let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
+    let eal = support::eal("segments");
     let mut pool = Pool::new(&eal, "packets", 255, 32, 1024, None).unwrap();
     let name = eal
         .add_device("net_pcap0", &format!("rx_pcap={}", path.display()))

@@ -1,25 +1,18 @@
 //! A port is stopped and started while workers poll it: no burst call overlaps a stop, and no packet is lost to it.
 
+mod support;
+
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
 };
 
-use dpdk::{Burst, Eal, Pool, Port, PortConfig};
+use dpdk::{Burst, Pool, Port, PortConfig};
 
 #[test]
 fn stopping_waits_for_the_workers() {
-    let arguments = [
-        "--no-huge",
-        "--no-pci",
-        "--no-shconf",
-        "-m",
-        "64",
-        "--file-prefix",
-        "dl-stop",
-    ];
-    let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
+    let eal = support::eal("stop");
     let pool = Pool::new(&eal, "packets", 2047, 64, 2048, None).unwrap();
     let name = eal.ring_loop("loop", 512).unwrap();
     let config = PortConfig::default();
