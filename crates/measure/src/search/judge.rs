@@ -6,8 +6,8 @@ use super::trial::{Ask, Losses, Trial};
 use crate::note::Note;
 use crate::place::{Owner, Place};
 use crate::result::Percentiles;
+use crate::shortfall::Shortfall;
 use crate::summary::Summary;
-use crate::verdict::Shortfall;
 
 /// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
 const OUTCOMES: [&str; 7] = [

@@ -6,7 +6,7 @@ use super::result::Limit;
 use crate::bunch::{self, Bunch};
 use crate::note::Note;
 use crate::result::Percentiles;
-use crate::verdict::Shortfall;
+use crate::shortfall::Shortfall;
 
 /// Offered may stay below asked by one part in this many: the verdict's own tolerance.
 const OFFERED_TOLERANCE: f64 = 1e-3;

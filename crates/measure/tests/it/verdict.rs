@@ -1,8 +1,8 @@
 //! Every reason that makes a run invalid, and what must not.
 
 use measure::result::{PoolSummary, Stall};
-use measure::verdict::{Hindrance, Late, LinkLoss, Role, TooShort};
-use measure::{Evidence, Imbalance, Validity, Verdict};
+use measure::verdict::{Late, LinkLoss, Role, TooShort};
+use measure::{Evidence, Hindrance, Imbalance, Validity, Verdict};
 
 /// Evidence of a good run: 1 Mpps for 10 s, everything back.
 fn good() -> Evidence {

@@ -4,9 +4,10 @@ use host::Medium;
 use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
 use measure::units::LAYER1_OVERHEAD_BYTES;
-use measure::verdict::{Evidence, Hindrance, Late, Role};
+use measure::verdict::{Evidence, Late, Role};
 use measure::{
-    GapSummary, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, WorkerSummary, expect,
+    GapSummary, Hindrance, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, WorkerSummary,
+    expect,
 };
 use report::rundir::file;
 use wire::Foreign;

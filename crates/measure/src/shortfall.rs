@@ -1,0 +1,66 @@
+//! Less was offered than asked: who kept the sender from it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::format_duration;
+
+/// Who kept a sender from offering what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shortfall {
+    /// Its own core: it could do no more.
+    Underoffered,
+    /// Whoever had its core meanwhile: it did not poll.
+    SenderStalled,
+    /// The link or the far side: the port's transmit queue was full.
+    PortFull,
+}
+
+impl Shortfall {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Underoffered, Self::SenderStalled, Self::PortFull];
+
+    /// The code of the reason that it is.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Underoffered => "underoffered",
+            Self::SenderStalled => "sender_stalled",
+            Self::PortFull => "port_full",
+        }
+    }
+
+    /// What it is to be done about, where it lasted for so long.
+    pub(crate) fn words(self, lasted_ns: u64) -> String {
+        let lasted = format_duration(lasted_ns);
+        match self {
+            Self::Underoffered => "the sender could not keep up; ask for less with --rate, or let more cores send, with --cores and --tx-queues".to_owned(),
+            Self::SenderStalled => format!("the sender did not poll for {lasted} of that time; --explain and `dropless noise` name who had its core, and a larger --backlog lets it catch up"),
+            Self::PortFull => format!("the port took no more, its transmit queue was full for {lasted} of that time: the link or the far side was the limit, not the sender; ask for less with --rate"),
+        }
+    }
+}
+
+/// How long what kept a sender from sending, on average of its queues, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hindrance {
+    /// Its worker did not poll, for longer than what is caught up on.
+    pub stalled_ns: u64,
+    /// Frames were offered, and the transmit queue was full. Stalls meanwhile are in it.
+    pub full_ns: u64,
+}
+
+impl Hindrance {
+    /// Who kept it from sending for `unsent_ns` in all, and for how long: somebody else only where that covers most of it.
+    pub(crate) fn blame(self, unsent_ns: u64) -> (Shortfall, u64) {
+        let most = unsent_ns / 2;
+        // Nobody knows whether the queue was still full while nobody looked.
+        let full_ns = self.full_ns.saturating_sub(self.stalled_ns);
+        if self.stalled_ns > most && self.stalled_ns >= full_ns {
+            (Shortfall::SenderStalled, self.stalled_ns)
+        } else if full_ns > most {
+            (Shortfall::PortFull, full_ns)
+        } else {
+            (Shortfall::Underoffered, unsent_ns)
+        }
+    }
+}
