@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn of_a_long_path_the_end_is_shown() {
-        let path = "/root/measurements/runs/2026-11-22T06-19-50Z-send";
+        let path = "/home/measurements/runs/2026-11-22T06-19-50Z-send";
         assert_eq!(end_of(path, 60), path);
         assert_eq!(end_of(path, 27), "…/2026-11-22T06-19-50Z-send");
     }
