@@ -20,7 +20,8 @@ fn stopping_waits_for_the_workers() {
         .unwrap()
         .configure(&config, &pool)
         .unwrap();
-    let done = AtomicBool::new(false);
+    // The sender may be inside a last round when it is told to end: what it sends there is for the receiver, too.
+    let [done, all_sent] = [const { AtomicBool::new(false) }; 2];
     let (sent, received) = thread::scope(|scope| {
         let sender = scope.spawn(|| {
             let mut queue = tx.into_iter().next().unwrap();
@@ -39,7 +40,7 @@ fn stopping_waits_for_the_workers() {
             let mut burst = Burst::new(&eal);
             let mut quiet = 0;
             // After the end the ring is emptied.
-            while !done.load(Ordering::Relaxed) || quiet < 10 {
+            while !all_sent.load(Ordering::Acquire) || quiet < 10 {
                 quiet = if queue.receive(&mut burst, 32) == 0 {
                     quiet + 1
                 } else {
@@ -57,7 +58,9 @@ fn stopping_waits_for_the_workers() {
         }
         port.start().unwrap();
         done.store(true, Ordering::Relaxed);
-        (sender.join().unwrap(), receiver.join().unwrap())
+        let sent = sender.join().unwrap();
+        all_sent.store(true, Ordering::Release);
+        (sent, receiver.join().unwrap())
     });
     assert!(sent > 0, "nothing was sent");
     assert_eq!(sent, received);
