@@ -1,6 +1,7 @@
 //! Network interfaces as sysfs shows them.
 
-use crate::{MacAddress, PciAddress, Sys, VmbusId, xdp};
+use crate::link::{index, virtual_kind};
+use crate::{MacAddress, PciAddress, Sys, VmbusId};
 use serde::Serialize;
 use std::fs;
 use std::net::IpAddr;
@@ -149,11 +150,6 @@ pub fn mtu(sys: &Sys, name: &str) -> Option<u32> {
     sys.number(Path::new(CLASS).join(name).join("mtu"))
 }
 
-/// The kernel's number of the interface.
-pub fn index(sys: &Sys, name: &str) -> Option<u32> {
-    sys.number(Path::new(CLASS).join(name).join("ifindex"))
-}
-
 /// The name that the interface of this number has now: it may be renamed at any time.
 pub fn name_of(sys: &Sys, number: u32) -> Option<String> {
     let mut names = sys.names(CLASS).into_iter();
@@ -196,7 +192,7 @@ fn sort(sys: &Sys, name: &str, base: &Path) -> Sort {
         _ if device_type == Some("vlan") => Sort::Vlan,
         _ if name.starts_with("ifb") => Sort::Ifb,
         // The other end of a pair may have the same number, in another network namespace.
-        _ if stacked() || xdp::virtual_kind(sys, name).as_deref() == Some("veth") => Sort::Paired,
+        _ if stacked() || virtual_kind(sys, name).as_deref() == Some("veth") => Sort::Paired,
         _ => Sort::Virtual,
     }
 }

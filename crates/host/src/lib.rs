@@ -18,6 +18,7 @@ pub mod facts;
 pub mod hugepages;
 pub mod interface;
 pub mod interrupts;
+pub mod link;
 pub mod modules;
 pub mod nearest;
 mod netlink;

@@ -3,8 +3,9 @@
 use nix::sys::socket::SockProtocol;
 
 use crate::interface::{Interface, Sort};
+use crate::link::virtual_kind;
 use crate::netlink::{HEADER, NLA_F_NESTED, ask, attribute, attributes, kind, numbered, valued};
-use crate::{Fix, Sys, Warning, xdp};
+use crate::{Fix, Sys, Warning};
 
 /// Of `linux/genetlink.h` and `linux/ethtool_netlink.h`.
 const GENL_ID_CTRL: u16 = 16;
@@ -40,7 +41,7 @@ pub enum Tags {
 /// Where the tags are of what this interface receives.
 pub fn tags(sys: &Sys, interface: &Interface) -> Tags {
     let name = &interface.name;
-    let (kind, active) = (xdp::virtual_kind(sys, name), active(sys, name));
+    let (kind, active) = (virtual_kind(sys, name), active(sys, name));
     let found = tags_by(interface, kind.as_deref(), active.as_deref());
     if found != Tags::InFrame {
         return found;
@@ -121,7 +122,7 @@ pub fn joined_warning(sys: &Sys, interface: &Interface) -> Option<Warning> {
 
 /// The features of an interface that are on, by the kernel's names; `None` where nobody can say.
 fn active(sys: &Sys, name: &str) -> Option<Vec<String>> {
-    let index = crate::interface::index(sys, name).filter(|_| sys.is_live())?;
+    let index = crate::link::index(sys, name).filter(|_| sys.is_live())?;
     let wanted = valued(CTRL_ATTR_FAMILY_NAME, b"ethtool\0");
     let found = generic(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, &wanted)?;
     let family = attribute(found.get(HEADERS..)?, CTRL_ATTR_FAMILY_ID)?;

@@ -3,20 +3,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use nix::sys::socket::SockProtocol;
-
 use crate::Sys;
-use crate::interface;
-use crate::netlink::{self, HEADER, NLA_F_NESTED, attribute, kind, numbered};
+use crate::link::{HEADERS, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK, ask, index};
+use crate::netlink::{HEADER, NLA_F_NESTED, attribute, kind, numbered};
 
-/// Of `linux/netlink.h`, `linux/rtnetlink.h` and `linux/if_link.h`.
+/// Of `linux/netlink.h` and `linux/if_link.h`.
 const NLMSG_ERROR: u16 = 2;
-const RTM_NEWLINK: u16 = 16;
-const RTM_GETLINK: u16 = 18;
-const RTM_SETLINK: u16 = 19;
 const NLM_F_ACK: u16 = 4;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_FD: u16 = 1;
 const IFLA_XDP_ATTACHED: u16 = 2;
@@ -26,12 +19,10 @@ const IFLA_XDP_EXPECTED_FD: u16 = 8;
 /// In the interface's driver, or above it (generic XDP); and only where the program is the expected one.
 const XDP_FLAGS_MODES: [u32; 2] = [1 << 2, 1 << 1];
 const XDP_FLAGS_REPLACE: u32 = 1 << 4;
-/// `struct nlmsghdr` with `struct ifinfomsg`.
-const HEADERS: usize = HEADER + 16;
 
 /// The id of the program on interface `name`; `None` where there is none, or nobody can say.
 pub fn program(sys: &Sys, name: &str) -> Option<u32> {
-    let index = interface::index(sys, name).filter(|_| sys.is_live())?;
+    let index = index(sys, name).filter(|_| sys.is_live())?;
     let message = ask(RTM_GETLINK, 0, index, &[]).ok()?;
     if kind(&message)? != RTM_NEWLINK {
         return None;
@@ -41,21 +32,6 @@ pub fn program(sys: &Sys, name: &str) -> Option<u32> {
     let id = attribute(xdp, IFLA_XDP_PROG_ID).and_then(|id| id.first_chunk());
     let is_attached = attribute(xdp, IFLA_XDP_ATTACHED)?.first() != Some(&0);
     is_attached.then(|| id.map_or(0, |id| u32::from_ne_bytes(*id)))
-}
-
-/// What kind of virtual interface `name` is, as `ip link` says it: veth, vlan, bridge.
-pub fn virtual_kind(sys: &Sys, name: &str) -> Option<String> {
-    if !sys.is_live() {
-        return sys.kinds.get(name).cloned();
-    }
-    let message = ask(RTM_GETLINK, 0, interface::index(sys, name)?, &[]).ok()?;
-    if kind(&message)? != RTM_NEWLINK {
-        return None;
-    }
-    let info = attribute(message.get(HEADERS..)?, IFLA_LINKINFO)?;
-    let name = attribute(info, IFLA_INFO_KIND)?;
-    let text = String::from_utf8_lossy(name);
-    Some(text.trim_end_matches('\0').to_owned())
 }
 
 /// Takes `program` off the interface with this index, and none that came in its place.
@@ -104,12 +80,6 @@ pub fn holder(sys: &Sys, id: u32) -> Option<u32> {
     let mut others = sys.processes().into_iter();
     let found = others.find(|process| Some(process) != own.as_ref() && holds(process));
     found?.parse().ok()
-}
-
-/// The answer to a request about one interface.
-fn ask(kind: u16, flags: u16, index: u32, attributes: &[u8]) -> io::Result<Vec<u8>> {
-    let about = [&[0; 4], &index.to_ne_bytes()[..], &[0; 8]].concat();
-    netlink::ask(SockProtocol::NetlinkRoute, (kind, flags), &[&about, attributes])
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Below {
         let queues = host::interface::rx_queues(&sys, name);
         Self {
             name: name.to_owned(),
-            number: host::interface::index(&sys, name),
+            number: host::link::index(&sys, name),
             was_gone: Cell::new(false),
             needed: 0,
             least: Cell::new(u32::MAX),
@@ -54,7 +54,7 @@ impl Below {
 
     /// Whether it was removed, also if another one has its name by now: the port's sockets are bound to the first.
     pub fn is_gone(&self) -> bool {
-        let number = host::interface::index(&Sys::at("/"), &self.name);
+        let number = host::link::index(&Sys::at("/"), &self.name);
         if number.is_none() || number != self.number {
             self.was_gone.set(true);
         }

@@ -36,7 +36,7 @@ pub fn claim(ports: &[PortUri]) -> Result<(Vec<Claim>, Vec<Note>)> {
     for uri in ports.iter().filter(|uri| uri.kind.traits().needs_program) {
         let name = uri.kind.interface().unwrap_or_default();
         // One that is not there is refused by the checks that follow.
-        let index = host::interface::index(&sys, name).filter(|index| !known.contains(index));
+        let index = host::link::index(&sys, name).filter(|index| !known.contains(index));
         let Some(index) = index else { continue };
         known.push(index);
         claims.push(lock(&format!("port {uri}"), name, index)?);

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result, bail};
 use host::Sys;
-use host::interface::{index, interfaces};
+use host::interface::interfaces;
+use host::link::index;
 use measure::Judged;
 use nix::errno::Errno;
 use report::number::{self, count};

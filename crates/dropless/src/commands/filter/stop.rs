@@ -60,7 +60,7 @@ struct Met {
 pub fn run(args: &Args) -> Result<u8> {
     let interface = host::device(&Sys::live(), &args.dev, "")?;
     let name = &interface.name;
-    let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
+    let index = host::link::index(&Sys::live(), name).context("the interface has gone")?;
     let there = InForce::on(index)?;
     let ours = there.filter(|there| there.name.as_deref() == Some(PROGRAM));
     let process = claim::holder_of(index).filter(|_| ours.is_some());

@@ -51,7 +51,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let allowed = allow_list(plan)?;
     let interface = host::device(&Sys::live(), name, "--dev ").about("--dev")?;
     let name = &interface.name;
-    let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
+    let index = host::link::index(&Sys::live(), name).context("the interface has gone")?;
     let (_claim, removed) = claim::interface(name, index, true).about("--dev")?;
     let session = (!force).then(|| Session::through(name)).flatten();
     let spared = spared(session, &RuleSet::joined(&[&allowed, &own.set]))?;

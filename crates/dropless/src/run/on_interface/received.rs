@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use host::Sys;
-use host::interface::{Interface, index, name_of};
+use host::interface::{Interface, name_of};
+use host::link::{index, virtual_kind};
 use measure::InterfaceCheck;
 
 /// A veth counts what it has handed to the program when it has done up to so many packets of a queue (`veth_poll`).
@@ -44,7 +45,7 @@ impl Level {
 impl Received {
     /// From now on, where the driver is known to count so: in drivers of NICs what a program drops is in one counter or the other.
     pub fn begin(interface: &Interface, is_native: bool, before: Option<Level>, judged: u64) -> Option<Self> {
-        let is_known = host::xdp::virtual_kind(&Sys::live(), &interface.name).as_deref() == Some("veth");
+        let is_known = virtual_kind(&Sys::live(), &interface.name).as_deref() == Some("veth");
         if !is_native || !is_known {
             return None;
         }

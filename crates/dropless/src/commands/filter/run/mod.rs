@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let rules = Rules::read(&plan.rules)?;
     let interface = host::device(&Sys::live(), &plan.interface, "--dev ").about("--dev")?;
     let name = &interface.name;
-    let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
+    let index = host::link::index(&Sys::live(), name).context("the interface has gone")?;
     let (_claim, removed) = claim::interface(name, index, !plan.stay).about("--dev")?;
     let session = (!plan.force).then(|| Session::through(name)).flatten();
     if let Some(session) = &session {
