@@ -5,6 +5,8 @@ pub use crate::core_set::{Core, CoreListError, CoreSet};
 use crate::threads::{Thread, running};
 use crate::{Fix, Problem, Sys, partition};
 use serde::Serialize;
+use std::thread;
+use std::time::Duration;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -110,12 +112,27 @@ pub struct Polled {
     pub by: Thread,
 }
 
-/// Cores that others poll: those of threads that run now and may run nowhere else. Where we may run on one core only, nothing
-/// sets such a thread apart from all others.
+/// Between two looks at who runs.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Cores that others poll: those of threads that run without ever waiting, and may run nowhere else. Where we may run on one
+/// core only, nothing sets such a thread apart from all others.
 pub fn polled(sys: &Sys) -> Vec<Polled> {
     if allowed(sys).len() < 2 {
         return Vec::new();
     }
+    let mut found = pinned(sys);
+    if !found.is_empty() {
+        // Who only happened to run has waited since: the control of another run has one core, too, where there are two.
+        thread::sleep(LOOK_AGAIN);
+        let still = pinned(sys);
+        found.retain(|polled| still.contains(polled));
+    }
+    found
+}
+
+/// The threads that run now and have one core.
+fn pinned(sys: &Sys) -> Vec<Polled> {
     let pinned = running(sys).filter(|thread| !thread.is_kernel && thread.allowed.len() == 1);
     let cores = pinned.filter_map(|by| {
         let core = by.allowed.iter().next()?;

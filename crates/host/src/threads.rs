@@ -22,6 +22,8 @@ pub struct Thread {
     pub is_kernel: bool,
     /// Scheduled as `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE`.
     pub is_real_time: bool,
+    /// How often it waited for something, as the kernel counts: `voluntary_ctxt_switches` of proc(5).
+    pub waits: u64,
 }
 
 /// Every thread that we can see, but our own.
@@ -82,6 +84,7 @@ impl Found {
             allowed: CoreSet::of_ranges(&status.cpus_allowed_list?),
             is_kernel: flags.contains(StatFlags::PF_KTHREAD),
             is_real_time,
+            waits: status.voluntary_ctxt_switches.unwrap_or(0),
         })
     }
 }

@@ -1,9 +1,12 @@
 //! Lists of cores, and the choice of workers.
 
 use crate::fixture::Fixture;
-use host::cores::{Core, CoreSet, allowed, check, pick, polled};
+use host::Sys;
+use host::cores::{Core, CoreSet, Polled, allowed, check, pick, polled};
 use host::threads::{Thread, is_real_time, threads};
 use proptest::prelude::*;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 fn set(text: &str) -> CoreSet {
     text.parse().unwrap()
@@ -83,6 +86,35 @@ fn a_poller_is_a_thread_that_runs_and_may_run_nowhere_else() {
     // Whoever shares the only core that we may run on is not set apart from anybody.
     machine.process("000001ffffffffff", "5");
     assert_eq!(polled(&machine.sys).len(), 0);
+}
+
+/// One that is awake for half of the time is seen running in every other look.
+#[test]
+fn who_often_waits_polls_no_core() {
+    let sys = Sys::live();
+    let cores: Vec<Core> = allowed(&sys).iter().take(2).collect();
+    let [first, second] = cores[..] else { return };
+    let start = |core: Core, does: &str| {
+        let script = format!("while :; do {does}; done");
+        let mut command = Command::new("taskset");
+        command.args(["-c", &core.to_string(), "sh", "-c", &script]);
+        command.spawn().expect("taskset starts")
+    };
+    let (mut polls, mut waits) = (start(first, ":"), start(second, "sleep 0.001"));
+    let found = |child: &Child| {
+        let process = child.id();
+        move |looked: &Vec<Polled>| looked.iter().any(|polled| polled.by.process == process)
+    };
+    // Until it has been started and pinned.
+    let begun = Instant::now();
+    while !found(&polls)(&polled(&sys)) && begun.elapsed() < Duration::from_secs(30) {}
+    let looks: Vec<_> = (0..50).map(|_| polled(&sys)).collect();
+    for child in [&mut polls, &mut waits] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(looks.iter().all(found(&polls)), "{looks:?}");
+    assert!(!looks.iter().any(found(&waits)), "{looks:?}");
 }
 
 #[test]
