@@ -157,10 +157,10 @@ fn no_packet_is_judged_by_neither_set_while_rules_are_swapped() {
     let filter = filter(&lab, &wire, &[]);
     let process = filter.id().to_string();
     let behind = behind(&lab, &wire, "behind.pcapng");
-    let load = [&BOTH[..], &["--rate", "5kpps", "--count", "15000", "--quiet"]].concat();
+    let load = [&BOTH[..], &["--rate", "5kpps", "--count", "10000", "--quiet"]].concat();
     let mut sending = send(&lab, &wire, &load).spawn();
     let mut swaps = 0_u64;
-    while sending.is_alive() || swaps < 50 {
+    while sending.is_alive() || swaps < 25 {
         swaps += 1;
         rules(&lab, sets[swaps as usize % 2]);
         let reloaded = lab.dropless(&["filter", "reload", &process, "--json"]).run();
@@ -376,7 +376,7 @@ fn what_stays_counts_every_packet_whenever_its_process_dies() {
     let mut first = pins.stay(&lab, &wire).spawn();
     first.wait_for("in force on far0", STARTING);
     let behind = behind(&lab, &wire, "behind.pcapng");
-    let load = [&BOTH[..], &["--rate", "4kpps", "--duration", "8s", "--quiet"]].concat();
+    let load = [&BOTH[..], &["--rate", "4kpps", "--duration", "6s", "--quiet"]].concat();
     let mut sending = send(&lab, &wire, &load).spawn();
     first.kill();
     let (mut seed, mut rounds) = (0x5851_F42D_4C95_7F2D_u64, 0);

@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub const PINGS: u64 = 20;
 pub const DATAGRAMS: u64 = 7;
 /// How often rules are exchanged under load.
-const SWAPS: usize = 80;
+const SWAPS: usize = 40;
 
 /// Two kernels, each at the end of a wire whose other end is in the namespace of the forwarder.
 pub struct Path {

@@ -194,7 +194,7 @@ fn a_dry_run_between_ports_blocks_nothing() {
 fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
     let Some(lab) = require(&NEEDS) else { return };
     let guarded = Guarded::new(&lab);
-    let mut running = guarded.start(&lab, "packet", &["--expire", "3s"]);
+    let mut running = guarded.start(&lab, "packet", &["--expire", "2s"]);
     guarded.floods(&lab);
     running.wait_for("no longer blocked", LIMIT);
     // What looks like the flood passes again.
@@ -245,7 +245,7 @@ fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
     assert!(
         expired["lasted_ns"]
             .as_u64()
-            .is_some_and(|lasted| lasted >= 3_000_000_000),
+            .is_some_and(|lasted| lasted >= 2_000_000_000),
         "{expired}"
     );
     assert!(run.json()["blocks"][0]["gone_s"].as_f64().is_some(), "{run}");

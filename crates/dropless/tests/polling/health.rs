@@ -139,7 +139,10 @@ fn serves_trials_as_one_run(trials: Running, address: SocketAddr) {
         assert!(
             until(LIMIT, || {
                 let now = scraped(address);
-                let last = std::mem::replace(&mut sent, now["dropless_sent_packets_total"]);
+                let Some(told) = now.get("dropless_sent_packets_total") else {
+                    return false; // before the first trial
+                };
+                let last = std::mem::replace(&mut sent, *told);
                 assert!(sent >= last, "{sent} after {last}");
                 assert!(now["dropless_received_packets_total"] <= sent, "{now:?}");
                 sent > before
@@ -181,15 +184,16 @@ fn a_comparison_is_one_run_and_healthy_between_its_trials() {
 fn a_search_that_gets_nothing_back_is_not_healthy() {
     let Some(lab) = require(&[]) else { return };
     let (searching, address) = serve(&lab, &[&SEARCH[..], &["--fault", "drop=100%"]].concat());
-    let more_than = |count: f64| scraped(address)["dropless_sent_packets_total"] > count;
-    assert!(until(LIMIT, || more_than(0.0)), "{searching:?}");
-    let first = scraped(address)["dropless_sent_packets_total"];
+    // Before the first trial there is no such count.
+    let sent = || scraped(address).get("dropless_sent_packets_total").copied();
+    assert!(until(LIMIT, || sent() > Some(0.0)), "{searching:?}");
+    let first = sent();
     assert!(
         until(LIMIT, || {
             // Neither while a trial sends nor between two: that the next one is planned heals nothing.
             let (status, body) = health(address);
             assert_eq!(status, 503, "{body}");
-            more_than(first)
+            sent() > first
                 && body["reason"]
                     .as_str()
                     .is_some_and(|reason| reason.contains("received"))

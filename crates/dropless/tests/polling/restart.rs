@@ -40,7 +40,7 @@ fn send<'a>(port: &'a str, further: &[&'a str]) -> Vec<&'a str> {
         "--backlog",
         "100000",
         "--drain",
-        "1s",
+        "500ms",
     ];
     [&fixed[..], &["--port", port], further].concat()
 }
@@ -236,7 +236,16 @@ fn killed_on_an_interface(kind: &str) {
     };
     let wire = Wire::between(&lab, 1);
     let mut reflector = wire.reflect_far(&lab, kind, &[]);
-    let arguments = ["--rate", "2kpps", "--duration", "120s", "--interval", "100ms"];
+    let arguments = [
+        "--rate",
+        "2kpps",
+        "--duration",
+        "120s",
+        "--interval",
+        "100ms",
+        "--drain",
+        "500ms",
+    ];
     let sender = wire.send(&lab, "packet", &arguments).spawn();
     let counts = run_directory(&lab, "send").join("intervals.csv");
     let back = || back(&counts);
@@ -295,7 +304,7 @@ fn a_sender_whose_virtio_user_server_vanishes_says_so_and_goes_on() {
 fn a_run_by_count_gives_a_lost_peer_up() {
     let Some(lab) = require(&[]) else { return };
     let peer = reflect(&lab, "memif:s.sock,server", &[]);
-    let flags = ["--count", "10M", "--wait", "2s", "--interval", "100ms"];
+    let flags = ["--count", "10M", "--wait", "1s", "--interval", "100ms"];
     let sender = lab.dropless(&send("memif:s.sock", &flags)).spawn();
     let counts = run_directory(&lab, "send").join("intervals.csv");
     assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
@@ -317,7 +326,7 @@ fn a_zero_copy_sender_whose_server_vanishes_says_so() {
     assert!(until(LIMIT, || rows_of_far.exists()), "{first:?}");
     let sender = send(
         "memif:s.sock,zero-copy",
-        &["--duration", "3s", "--interval", "100ms"],
+        &["--duration", "2s", "--interval", "100ms"],
     );
     let sender: Vec<&str> = sender
         .into_iter()

@@ -85,7 +85,7 @@ const OVER_THE_WIRE: &[&str] = &[
     "--duration-sum",
     "900ms",
     "--drain",
-    "4s",
+    "2s",
 ];
 
 /// The limit is a fact of the path. A busy machine may carry less, none carries more.

@@ -8,7 +8,7 @@ use crate::support::{Lab, require};
 use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(60);
-const COUNT: u64 = 20_000;
+const COUNT: u64 = 10_000;
 
 /// A run whose losses are by plan, and the same ones each time.
 const SEND: [&str; 15] = [
@@ -20,7 +20,7 @@ const SEND: [&str; 15] = [
     "--rate",
     "5kpps",
     "--count",
-    "20000",
+    "10000",
     "--drain",
     "500ms",
     "--fault",

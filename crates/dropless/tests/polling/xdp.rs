@@ -201,7 +201,11 @@ fn a_program_taken_away_makes_the_run_invalid() {
     let wire = Wire::between(&lab, 1);
     let _reflector = wire.reflect_far(&lab, "xdp", &[]);
     let mut sender = wire
-        .send(&lab, "xdp", &["--rate", "5kpps", "--duration", "3s"])
+        .send(
+            &lab,
+            "xdp",
+            &["--rate", "5kpps", "--duration", "2s", "--drain", "500ms"],
+        )
         .spawn();
     sender.wait_for("tx", STARTING);
     wire.near

@@ -128,7 +128,7 @@ impl Active for ActiveSend {
                     return Next::GoOn;
                 }
                 if !look.worker_died {
-                    self.far.ask_after();
+                    self.far.ask_after(look.ports);
                     self.told = self.far.told();
                 }
                 Next::Stop

@@ -13,6 +13,7 @@ use wire::{DropReason, ReflectorCounters};
 use super::load::{self, Load};
 use super::wiring::Wiring;
 use crate::plan::SendPlan;
+use crate::run::open::OpenPort;
 use crate::run::waiting::Waiting;
 
 /// From a question to the next.
@@ -23,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const FRESH: u64 = 2;
 
 struct Far {
+    port: usize,
     question: Vec<u8>,
     replies: Arc<ReplyQueue>,
     answers: Arc<Answers>,
@@ -59,6 +61,7 @@ impl FarSides {
         for (port, (load, mailbox)) in loads.iter().zip(&wiring.mailboxes).enumerate() {
             if load.asked && !plan.tx_only {
                 sides.push(Far {
+                    port,
                     question: ReflectorCounters::question(
                         &load::spec(plan, load, port, 0, wiring.times.run),
                         mailbox.answers.nonce,
@@ -73,9 +76,10 @@ impl FarSides {
         Ok(Self(sides))
     }
 
-    /// Asks those that answered before until they tell what they counted after this call.
-    pub fn ask_after(&mut self) {
-        for far in self.0.iter_mut().filter(|far| far.before.is_some()) {
+    /// Asks those that answered before until they tell what they counted after this call. Nobody answers over a lost link.
+    pub fn ask_after(&mut self, ports: &[OpenPort<'_>]) {
+        let is_there = |far: &&mut Far| far.before.is_some() && !ports[far.port].tending.is_down();
+        for far in self.0.iter_mut().filter(is_there) {
             while far.answers.pop().is_some() {}
             far.ask_for_all();
         }
