@@ -19,16 +19,26 @@ mirror() {
 # Root directories are made once, by mmdebstrap, and what is built there stays. Remove one to have it made anew. Needs root.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dropless
 
+# lock PATH: what lies there is nobody else's until this process has ended. What is still being made may have mounts in it, and
+# goes on being made when whoever began it was interrupted.
+lock() {
+    mkdir -p "${1%/*}"
+    exec 9>"$1.lock"
+    flock -n 9 && return
+    echo "lab: waiting for another that works in $1" >&2
+    flock 9
+}
+
 # make_root NAME SUITE [MIRROR] [OPTION...]: the root directory NAME, unless it is there; its path is in $root then.
 make_root() {
     root=$cache/$1
     shift
+    lock "$root"
     [ ! -e "$root/complete" ] || return 0
     [ "$(id -u)" -eq 0 ] || fail "making a root directory takes root"
     command -v mmdebstrap >/dev/null || fail "mmdebstrap is missing: ./dev setup installs it"
     suite=$1
     shift
-    mkdir -p "$cache"
     rm -rf "$root"
     # What only a person reads takes a third of the space.
     mmdebstrap --quiet \

@@ -16,6 +16,7 @@ ID='' VERSION_CODENAME=''
 
 cache=$cache/vm/$VERSION_CODENAME
 root=$cache/root
+lock "$cache"
 if [ -e "$cache/complete" ]; then
     echo "$root"
     exit 0
