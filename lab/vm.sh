@@ -152,9 +152,9 @@ boot() {
         -M q35,kernel-irqchip=split -accel tcg,thread=multi -cpu max,la57=off -smp "$cpus" -m 3072 \
         -device intel-iommu,intremap=on,device-iotlb=on $(card_arguments) \
         -kernel "$kernel" -initrd "$work/initrd" \
-        -serial "file:$work/console" -serial stdio -serial "file:$work/results" \
+        -serial "file:$work/console" -serial stdio -serial "file:$work/ended" \
         -append "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable clocksource=tsc mitigations=off nokaslr \
-intel_iommu=on iommu=pt hugepages=256 sysctl.kernel.panic_on_rcu_stall=1 $arguments" </dev/null
+intel_iommu=on iommu=pt hugepages=256 sysctl.kernel.panic_on_rcu_stall=1 lab.done=$(wc -l <"$work/results") $arguments" </dev/null
 }
 
 # One line for each script and a last one in the words of cargo's tests, so that one reader understands both.
@@ -180,13 +180,15 @@ report() {
 base_image
 job_image "$@" >"$work/job.cpio"
 cat "$root/../base.cpio" "$work/job.cpio" >"$work/initrd"
+: >"$work/results"
 for attempt in 1 2; do
-    : >"$work/results"
     missing=125
     boot || { [ $? -ne 124 ] || missing=124; }
-    # An emulator that aborts or hangs is no verdict on the scripts: one more try, and it is said.
-    if [ $attempt -eq 2 ] || [ "$(wc -l <"$work/results")" -eq $# ]; then break; fi
-    echo "lab: no result from the guest ($missing); booting once more" >&2
+    cat "$work/ended" >>"$work/results"
+    # An emulator that aborts or hangs is no verdict on the scripts: those that have none are tried once more, and it is said.
+    done=$(wc -l <"$work/results")
+    if [ $attempt -eq 2 ] || [ "$done" -eq $# ]; then break; fi
+    echo "lab: no result from the guest ($missing) after $done scripts; booting once more" >&2
     tail -n 5 "$work/console" >&2 || :
 done
 report "$@"

@@ -13,12 +13,12 @@ stalls() { cat "$2"/*/gaps.csv | cut -d , -f 4 | grep -c -x "$1" || :; }
 
 # A processor that is emulated stalls at will, and shortly.
 noise='dropless noise --cores 1 --threshold 100us --json --quiet'
-sh -c "echo \$\$ >$cgroup/cgroup.procs; exec $noise --duration 4s --runs quota" >quota.json 2>quota.txt || fail "noise failed below a quota"
+sh -c "echo \$\$ >$cgroup/cgroup.procs; exec $noise --duration 3s --runs quota" >quota.json 2>quota.txt || fail "noise failed below a quota"
 rmdir $cgroup
 throttled=$(stalls 'not runnable: cgroup quota' quota)
 [ "$throttled" -gt 5 ] || fail "the quota is named $throttled times"
 
-$noise --duration 5s --runs stop >stop.json 2>stop.txt &
+$noise --duration 3s --runs stop >stop.json 2>stop.txt &
 # Longer than it runs, whenever it begins to watch; it is over when this shell has no such child any more.
 for _ in $(seq 40); do
     kill -STOP $! || break

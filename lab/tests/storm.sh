@@ -35,7 +35,7 @@ until_said sending send.txt
 tell pgctrl start &
 # Until there was a storm, however little of core 0 its generator gets: some seconds.
 stormed() { cat "/sys/class/net/$to/statistics/rx_packets"; }
-until [ "$(stormed)" -ge 200000 ]; do
+until [ "$(stormed)" -ge 100000 ]; do
     kill -0 $sender || fail "send ended after $(stormed) packets of the storm"
     sleep 0.1
 done

@@ -16,7 +16,7 @@ const LOAD: [&str; 8] = [
     "--backlog",
     "100000",
     "--drain",
-    "3s",
+    "2s",
 ];
 
 /// What both sides said at their ends.
