@@ -5,11 +5,12 @@
 #
 #   -n  a pair of cards, back to back: igb, vmxnet3, e1000e, virtio (default: one pair of igb, one of vmxnet3)
 #   -f  a program of this machine to carry along with its libraries, into the guest's PATH
-#   -s  processors of the guest (default 2: with more than the host has, QEMU 10 loses timer interrupts now and then)
+#   -s  processors of the guest (default 2: with more than the host has, QEMU 10 loses timer interrupts more often)
 #   -t  when to give up (default 240 s)
 #
-# Everything is software emulation, so it runs where KVM does not. All scripts run in one boot, one after another,
-# as root, with 2 MiB hugepages, DPDK's drivers, dpdk-testpmd, ip and ethtool where this machine has them.
+# Everything is software emulation, so it runs where KVM does not. All scripts run in one boot, one after another (where it
+# hangs, those without a result in one more), as root, with 2 MiB hugepages, DPDK's drivers, dpdk-testpmd, ip and ethtool
+# where this machine has them.
 # Exit code: that of the first script that failed, 124 when the time passed, 125 when the guest gave no result.
 set -eu
 lab=$(cd "$(dirname "$0")" && pwd)
