@@ -112,8 +112,11 @@ pub struct Polled {
     pub by: Thread,
 }
 
-/// Between two looks at who runs.
+/// Between two looks at who runs, and how many there are at most.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const LOOKS: u32 = 10;
+/// Who runs for so long without waiting polls, ns.
+const POLLED_NS: u64 = 3_000_000;
 
 /// Cores that others poll: those of threads that run without ever waiting, and may run nowhere else. Where we may run on one
 /// core only, nothing sets such a thread apart from all others.
@@ -121,14 +124,30 @@ pub fn polled(sys: &Sys) -> Vec<Polled> {
     if allowed(sys).len() < 2 {
         return Vec::new();
     }
-    let mut found = pinned(sys);
-    if !found.is_empty() {
-        // Who only happened to run has waited since: the control of another run has one core, too, where there are two.
+    // Each with what it had run when it was first seen.
+    let mut found: Vec<_> = pinned(sys)
+        .into_iter()
+        .map(|polled| (polled.by.ran_ns, polled))
+        .collect();
+    for _ in 0..LOOKS {
+        let polls = |(first, polled): &(u64, Polled)| polled.by.ran_ns.saturating_sub(*first) >= POLLED_NS;
+        if found.iter().all(polls) {
+            break;
+        }
         thread::sleep(LOOK_AGAIN);
-        let still = pinned(sys);
-        found.retain(|polled| still.contains(polled));
+        // Who only happened to run waits before long, once it has the core: such as the control of another run, which may
+        // run on one core only where there are two. Who did not get the core in all that time may as well poll.
+        let now = pinned(sys);
+        found.retain_mut(|(_, polled)| {
+            let it = |now: &&Polled| (now.by.id, now.by.waits) == (polled.by.id, polled.by.waits);
+            let Some(still) = now.iter().find(it) else {
+                return false;
+            };
+            polled.by.ran_ns = still.by.ran_ns;
+            true
+        });
     }
-    found
+    found.into_iter().map(|(_, polled)| polled).collect()
 }
 
 /// The threads that run now and have one core.

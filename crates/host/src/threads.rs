@@ -1,7 +1,7 @@
 //! The threads of this machine, and where they may run.
 
 use procfs_core::FromRead as _;
-use procfs_core::process::{Stat, StatFlags, Status};
+use procfs_core::process::{Schedstat, Stat, StatFlags, Status};
 use serde::Serialize;
 
 use crate::Sys;
@@ -24,6 +24,8 @@ pub struct Thread {
     pub is_real_time: bool,
     /// How often it waited for something, as the kernel counts: `voluntary_ctxt_switches` of proc(5).
     pub waits: u64,
+    /// How long it has run, ns, as of the last tick of its core; 0 where the kernel does not tell (`CONFIG_SCHED_INFO`).
+    pub ran_ns: u64,
 }
 
 /// Every thread that we can see, but our own.
@@ -77,6 +79,7 @@ impl Found {
         let status = Status::from_file(sys.path(format!("{}/status", self.directory))).ok()?;
         let flags = StatFlags::from_bits_truncate(self.stat.flags);
         let is_real_time = of_real_time(&self.stat);
+        let ran = Schedstat::from_file(sys.path(format!("{}/schedstat", self.directory)));
         Some(Thread {
             id: self.stat.pid as u32,
             process: self.process,
@@ -85,6 +88,7 @@ impl Found {
             is_kernel: flags.contains(StatFlags::PF_KTHREAD),
             is_real_time,
             waits: status.voluntary_ctxt_switches.unwrap_or(0),
+            ran_ns: ran.map_or(0, |ran| ran.sum_exec_runtime),
         })
     }
 }
