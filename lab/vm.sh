@@ -183,13 +183,15 @@ job_image "$@" >"$work/job.cpio"
 cat "$root/../base.cpio" "$work/job.cpio" >"$work/initrd"
 : >"$work/results"
 for attempt in 1 2; do
+    # QEMU may end before it opens this.
+    : >"$work/ended"
     missing=125
     boot || { [ $? -ne 124 ] || missing=124; }
     cat "$work/ended" >>"$work/results"
     # An emulator that aborts or hangs is no verdict on the scripts: those that have none are tried once more, and it is said.
-    done=$(wc -l <"$work/results")
-    if [ $attempt -eq 2 ] || [ "$done" -eq $# ]; then break; fi
-    echo "lab: no result from the guest ($missing) after $done scripts; booting once more" >&2
+    over=$(wc -l <"$work/results")
+    if [ $attempt -eq 2 ] || [ "$over" -eq $# ]; then break; fi
+    echo "lab: no result from the guest ($missing) after $over scripts; booting once more" >&2
     tail -n 5 "$work/console" >&2 || :
 done
 report "$@"
