@@ -1,5 +1,6 @@
 //! Prints what a packet costs each loop, in nanoseconds, over rings of this process: send, reflect, receive, burst by burst
-//! on one core, the best of several rounds. The frame size is the argument, with FCS.
+//! on one core, the best of several rounds. Arguments: the frame size, with FCS, and of how many streams the packets are in
+//! turn.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use measure::{Clock, Entry, IntervalRing, Nanos, Pacer, Rate, Ticks};
 use wire::{Addresses, Template, TemplateSpec, Verify};
 
 const BURST: usize = 64;
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 400;
 const BURSTS_A_ROUND: u64 = 500;
 
 fn now() -> Ticks {
     Ticks(dpdk::tsc())
 }
 
-fn template(frame_size: usize) -> Result<Template, wire::TemplateError> {
+fn template(frame_size: usize, lane: u16) -> Result<Template, wire::TemplateError> {
     Template::new(&TemplateSpec {
         src_mac: [2, 0, 0, 0, 0, 1],
         dst_mac: [2, 0, 0, 0, 0, 2],
@@ -37,7 +38,7 @@ fn template(frame_size: usize) -> Result<Template, wire::TemplateError> {
         ttl: 64,
         dscp: 0,
         run: 9,
-        lane: 0,
+        lane,
         flows: 1,
         dst_ports: 7..=7,
     })
@@ -45,7 +46,7 @@ fn template(frame_size: usize) -> Result<Template, wire::TemplateError> {
 
 /// The three loops, in the order in which a packet meets them.
 #[allow(clippy::too_many_lines, reason = "one loop after the other")]
-fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn Error>> {
+fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Result<(), Box<dyn Error>> {
     let (near, far) = eal.ring_pair_queues("loops", 1024, 1)?;
     let config = PortConfig::default();
     let (mut near, mut near_rx, mut near_tx) = Port::by_name(eal, &near)?.configure(&config, pool)?;
@@ -56,7 +57,8 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
     let (far_rx, far_tx) = (far_rx.remove(0), far_tx.remove(0));
     let clock = Clock::from_calibration(now().0, 1 << 40, 1e9);
     let start = now();
-    let ring = || IntervalRing::new(1, 1_000_000_000, 1024, clock.ns(start)).map(Arc::new);
+    let count = usize::from(streams);
+    let ring = || IntervalRing::new(count, 1_000_000_000, 16, clock.ns(start)).map(Arc::new);
     let me = |last| Addresses {
         mac: [2, 0, 0, 0, 0, last],
         ips: Vec::new(),
@@ -67,12 +69,16 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
         DpdkTransmit::new(eal, tx),
         buffers,
         SendPlan {
-            templates: vec![template(frame_size)?],
-            schedule: vec![Entry {
-                stream: 0,
-                template: 0,
-            }],
-            flows: vec![1],
+            templates: (0..streams)
+                .map(|stream| template(frame_size, stream))
+                .collect::<Result<_, _>>()?,
+            schedule: (0..streams)
+                .map(|stream| Entry {
+                    stream,
+                    template: stream.into(),
+                })
+                .collect(),
+            flows: vec![1; count],
             flow_start: 0,
             flow_step: 1,
             lane_base: 0,
@@ -109,8 +115,8 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
         DpdkReceive::new(eal, rx, false),
         ReceivePlan {
             first_lane: 0,
-            lanes: 1,
-            streams: 1,
+            lanes: count,
+            streams: count,
             window: 1 << 16,
             unions: Arc::default(),
             own_macs: Arc::default(),
@@ -159,6 +165,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
 
 fn main() -> Result<(), Box<dyn Error>> {
     let frame_size = std::env::args().nth(1).map_or(Ok(64), |size| size.parse())?;
+    let streams = std::env::args().nth(2).map_or(Ok(1), |streams| streams.parse())?;
     let arguments = [
         "--no-huge",
         "--no-pci",
@@ -171,5 +178,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     let eal = Eal::init(&arguments.map(str::to_owned))?;
     let pool = Pool::new(&eal, "packets", 8191, 512, 2048, None)?;
     println!("  size     send   reflect   receive");
-    measure(&eal, &pool, frame_size)
+    measure(&eal, &pool, frame_size, streams)
 }

@@ -14,8 +14,8 @@ use wire::{Class, Classifier, Foreign, MAX_FRAME_SIZE, Verify, classify};
 
 use crate::io::{Frames, Receive};
 use crate::slot::Fill;
-use crate::{Phase, Task};
-use books::{Books, Run, continues};
+use crate::{BURST_MAX, Phase, Task};
+use books::{Books, Run};
 
 /// Buffers that a receiving task may hold back.
 pub const fn buffers_held(burst: usize) -> usize {
@@ -29,6 +29,8 @@ pub struct ReceiveTask<R: Receive> {
     classifier: Classifier,
     /// Room for all of a chained frame.
     whole: Box<[u8]>,
+    /// The runs of a burst.
+    runs: Box<[Run; BURST_MAX]>,
     books: Books,
     totals: Fill<ReceiveResult>,
 }
@@ -40,6 +42,7 @@ impl<R: Receive> ReceiveTask<R> {
             frames: io.batch(),
             classifier: Classifier::new(plan.run, plan.verify),
             whole: vec![0; MAX_FRAME_SIZE].into_boxed_slice(),
+            runs: Box::new([Run::NONE; BURST_MAX]),
             io,
             totals,
             books: Books::new(plan),
@@ -53,47 +56,50 @@ impl<R: Receive> ReceiveTask<R> {
             frames,
             classifier,
             whole,
+            runs,
             books,
             ..
         } = self;
         let count = frames.len();
-        let mut run = Run {
-            lane: 0,
-            lag: 0,
-            time: 0,
-            first: 0,
-            count: 0,
-        };
+        let (mut run, mut complete) = (Run::NONE, 0);
         let mut bytes = 0;
         // A copy on the stack: nothing that is called here can change it, so it stays in registers.
         let mut judge = *classifier;
         let mut each = frames.each();
         while let Some((frame, whole_len)) = each.next() {
             bytes += whole_len as u64;
-            let Some(class) = judge.classify_first(frame, whole_len) else {
-                let all = frames.copy_whole(count - 1 - each.len(), whole);
-                run = books.account_chained(run, all, at);
+            let probe = match judge.classify_first(frame, whole_len) {
+                Some(Class::Probe(probe)) => {
+                    if SHARES {
+                        books.hear(frame);
+                    }
+                    Some(probe)
+                }
+                Some(other) => {
+                    books.account_other(frame, &other, at);
+                    None
+                }
+                None => {
+                    let all = frames.copy_whole(count - 1 - each.len(), whole);
+                    books.account_chained(all, at)
+                }
+            };
+            let Some(next) = probe.as_ref().map(Run::of) else {
                 continue;
             };
-            if SHARES && matches!(class, Class::Probe(_)) {
-                books.hear(frame);
-            }
-            match class {
-                Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
-                Class::Probe(probe) => {
-                    if run.count > 0 {
-                        books.account(&run, at);
-                    }
-                    run = Run::of(&probe);
+            if !run.takes(&next) {
+                if run.count > 0 {
+                    runs[complete] = run;
+                    complete += 1;
                 }
-                other => books.account_other(frame, &other, at),
+                run = next;
             }
         }
         *classifier = judge;
         if run.count > 0 {
-            books.account(&run, at);
+            runs[complete] = run;
+            books.account(&runs[..=complete], at);
         }
-        books.settle();
         books.plan.counters.frames.add(count as u64);
         books.plan.counters.bytes.add(bytes);
     }

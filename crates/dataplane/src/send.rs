@@ -52,6 +52,8 @@ pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     schedule: Vec<Turn>,
     cursor: usize,
     done_of_turn: usize,
+    /// Whether every packet may be of another stream or size than the one before.
+    is_interleaved: bool,
     /// Fresh buffers for this burst and the one after: which is which, `current` tells. Of this burst's, the first
     /// `built` are frames waiting for the driver.
     frames: [A::Frames; 2],
@@ -104,6 +106,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
                 count: turn.len(),
             })
             .collect();
+        let is_interleaved = schedule.len() > 1 && schedule.iter().all(|turn| turn.count == 1);
         if let [only] = &mut *schedule {
             only.count = usize::MAX;
         }
@@ -120,6 +123,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             schedule,
             cursor: 0,
             done_of_turn: 0,
+            is_interleaved,
             built: 0,
             runs: [(0, 0); BURST_MAX],
             first_run: 0,
@@ -149,13 +153,38 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             // One burst ahead: its lines are on their way while this one is written.
             self.buffers.allocate(next, self.plan.burst);
         }
-        let bytes = self.build_runs(count, &stamp);
+        let bytes = if self.is_interleaved {
+            self.build_interleaved(count, &stamp)
+        } else {
+            self.build_runs(count, &stamp)
+        };
         self.built = count;
         if !self.headers.is_empty() {
             self.request_checksums();
         }
         self.plan.counters.bytes.add(bytes);
         self.built_at = at;
+    }
+
+    /// Writes the frames, where each is a run of its own.
+    #[inline(never)]
+    fn build_interleaved(&mut self, count: usize, stamp: &BurstStamp) -> u64 {
+        let (mut bytes, mut cursor) = (0, self.cursor);
+        let blanks = self.frames[self.current].blanks(0, count);
+        for (blank, run) in blanks.zip(&mut self.runs) {
+            let Entry { stream, template } = self.schedule[cursor].entry;
+            let template = &self.plan.templates[template as usize];
+            self.lanes[usize::from(stream)].write_one(template, stamp, blank);
+            *run = (stream, 1);
+            bytes += template.frame_len();
+            cursor += 1;
+            if cursor == self.schedule.len() {
+                cursor = 0;
+            }
+        }
+        self.cursor = cursor;
+        self.first_run = 0;
+        bytes as u64
     }
 
     /// Writes the frames, run by run.
@@ -212,19 +241,20 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
                 return 0;
             }
         }
-        let row = self.intervals.accepted(self.built_at, taken as u64);
-        let mut left = taken as u16;
-        while left > 0 {
-            let (stream, count) = &mut self.runs[self.first_run];
-            let gone = left.min(*count);
-            self.lanes[usize::from(*stream)].accepted += u64::from(gone);
-            row.add(usize::from(*stream), u64::from(gone));
-            left -= gone;
-            if gone == *count {
-                self.first_run += 1;
-            } else {
-                *count -= gone;
+        let row = self.intervals.row(self.built_at, taken as u64);
+        let mut left = taken;
+        for (stream, count) in &mut self.runs[self.first_run..] {
+            let gone = left.min(usize::from(*count));
+            if let Some(row) = row {
+                row.accepted(usize::from(*stream), gone as u64);
             }
+            left -= gone;
+            if left == 0 {
+                *count -= gone as u16;
+                self.first_run += usize::from(*count == 0);
+                break;
+            }
+            self.first_run += 1;
         }
         self.built -= taken;
         let counters = &self.plan.counters;
@@ -356,9 +386,19 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
     }
 
     fn finish(self: Box<Self>) {
+        let mut accepted: Vec<u64> = self.lanes.iter().map(|lane| lane.sequence).collect();
+        let mut unsent = self.built;
+        for (stream, count) in &self.runs[self.first_run..] {
+            if unsent == 0 {
+                break;
+            }
+            accepted[usize::from(*stream)] -= u64::from(*count);
+            unsent -= usize::from(*count);
+        }
+        let flows = self.lanes.iter().zip(&accepted);
         self.totals.fill(SendResult {
-            accepted: self.lanes.iter().map(|lane| lane.accepted).collect(),
-            flows: self.lanes.iter().map(Lane::flows_sent).collect(),
+            flows: flows.map(|(lane, accepted)| lane.flows_sent(*accepted)).collect(),
+            accepted,
             lane_base: self.plan.lane_base,
             unsent: self.built as u64,
         });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use measure::{
-    CompactHistogram, Counter, IntervalRing, IntervalWriter, Jitter, Nanos, Outcome, Pacer, Rate,
+    CompactHistogram, Counter, IntervalRing, IntervalWriter, Jitter, Nanos, Outcome, Pacer, Rate, Row,
     SequenceWindow, SharedHistogram, Ticks,
 };
 
@@ -127,16 +127,23 @@ fn intervals() {
     };
     let mut writer = IntervalWriter::new(Arc::new(ring));
     cost("IntervalWriter::publish", 1, |n| writer.publish(Nanos(n)));
-    cost("IntervalWriter::sent", BURST, |n| {
-        writer.accepted(Nanos(n & 0x3_ffff), BURST).add(0, BURST);
-    });
-    cost("IntervalWriter::received", BURST, |n| {
-        writer.received(Nanos(n & 0x3_ffff), 0, 5_000 + n % 4096, BURST);
-    });
-    cost("IntervalWriter::timed", BURST, |n| {
-        writer.timed(Nanos(n & 0x3_ffff), 5_000 + n % 4096, BURST);
-    });
-    cost("IntervalWriter::received, a new interval each", BURST, |n| {
-        writer.received(Nanos((n & 0xfff) * 1_000_000), 0, 5_000 + n % 4096, BURST);
-    });
+    let mut row = |name, at: fn(u64) -> u64, of: fn(Row<'_>, u64)| {
+        cost(name, BURST, |n| {
+            if let Some(row) = writer.row(Nanos(at(n)), BURST) {
+                of(row, 5_000 + n % 4096);
+            }
+        });
+    };
+    row("Row::accepted", |n| n & 0x3_ffff, |row, _| row.accepted(0, BURST));
+    row(
+        "Row::received",
+        |n| n & 0x3_ffff,
+        |row, ns| row.received(0, ns, BURST),
+    );
+    row("Row::timed", |n| n & 0x3_ffff, |row, ns| row.timed(ns, BURST));
+    row(
+        "Row::received, a new interval each",
+        |n| (n & 0xfff) * 1_000_000,
+        |row, ns| row.received(0, ns, BURST),
+    );
 }

@@ -191,10 +191,8 @@ impl IntervalCollector {
     fn add(&self, index: u64, row: &mut IntervalRow) {
         for ring in &self.rings {
             let slot = ring.slot_of(index);
-            for (stream, totals) in row.streams.iter_mut().enumerate() {
-                if let Some(cell) = ring.cell_at(slot, stream) {
-                    totals.add_cell(cell);
-                }
+            for (totals, cell) in row.streams.iter_mut().zip(ring.cells_at(slot)) {
+                totals.add_cell(cell);
             }
             if let Some(common) = ring.common_at(slot) {
                 row.corrupt += common.corrupt.get();

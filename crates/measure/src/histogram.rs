@@ -57,7 +57,6 @@ pub(crate) struct Exact {
     pub sum: u128,
     pub min: u64,
     pub max: u64,
-    pub saturated: u64,
 }
 
 impl Default for Exact {
@@ -67,7 +66,6 @@ impl Default for Exact {
             sum: 0,
             min: u64::MAX,
             max: 0,
-            saturated: 0,
         }
     }
 }
@@ -88,7 +86,7 @@ impl Histogram {
     }
 
     /// A histogram from buckets counted elsewhere.
-    pub(crate) fn from_parts(sub_bits: u32, counts: Vec<u64>, exact: Exact) -> Histogram {
+    pub(crate) fn from_parts(sub_bits: u32, counts: Vec<u64>, exact: Exact, saturated: u64) -> Histogram {
         Histogram {
             sub_bits,
             count: counts.iter().copied().fold(0, u64::saturating_add),
@@ -96,7 +94,7 @@ impl Histogram {
             sum: exact.sum,
             min: exact.min,
             max: exact.max,
-            saturated: exact.saturated,
+            saturated,
         }
     }
 

@@ -12,8 +12,42 @@ use crate::histogram::{Exact, Histogram, RANGE_BITS, bucket_count, bucket_of, cl
 pub struct HistogramSet {
     sub_bits: u32,
     exact: Vec<Exact>,
+    saturated: Vec<u64>,
     /// By bucket, then by member.
     counts: Box<[u64]>,
+}
+
+/// Where one value is counted, of whichever member.
+pub struct Value<'h> {
+    ns: u64,
+    exact: &'h mut [Exact],
+    /// Of no member, where the value has a bucket.
+    saturated: &'h mut [u64],
+    counts: &'h mut [u64],
+}
+
+impl Value<'_> {
+    /// `n` packets of `member` had it.
+    #[inline]
+    pub fn record(&mut self, member: usize, n: u64) {
+        let (Some(exact), Some(count)) = (self.exact.get_mut(member), self.counts.get_mut(member)) else {
+            return;
+        };
+        if n == 0 {
+            return;
+        }
+        *count += n;
+        exact.sum += u128::from(self.ns) * u128::from(n);
+        if self.ns < exact.min {
+            exact.min = self.ns;
+        }
+        if self.ns > exact.max {
+            exact.max = self.ns;
+        }
+        if let Some(saturated) = self.saturated.get_mut(member) {
+            *saturated += n;
+        }
+    }
 }
 
 impl HistogramSet {
@@ -26,28 +60,27 @@ impl HistogramSet {
         HistogramSet {
             sub_bits,
             exact: vec![Exact::default(); members],
+            saturated: vec![0; members],
             counts,
         }
     }
 
-    /// Records `n` packets of `member` with `value` ns.
+    /// Where `ns` is counted.
     #[inline]
-    pub fn record(&mut self, member: usize, value: u64, n: u64) {
-        let members = self.exact.len();
-        let Some(exact) = self.exact.get_mut(member).filter(|_| n > 0) else {
-            return;
-        };
-        exact.sum += u128::from(value) * u128::from(n);
-        exact.min = exact.min.min(value);
-        exact.max = exact.max.max(value);
-        let bucket = if value >> RANGE_BITS == 0 {
-            bucket_of(value, self.sub_bits)
-        } else {
-            exact.saturated += n;
+    pub fn value(&mut self, ns: u64) -> Value<'_> {
+        let saturates = ns >> RANGE_BITS != 0;
+        let bucket = if saturates {
             bucket_count(self.sub_bits) - 1
+        } else {
+            bucket_of(ns, self.sub_bits)
         };
-        if let Some(count) = self.counts.get_mut(bucket * members + member) {
-            *count += n;
+        let members = self.exact.len();
+        let first = bucket * members;
+        Value {
+            ns,
+            exact: &mut self.exact,
+            saturated: if saturates { &mut self.saturated } else { &mut [] },
+            counts: self.counts.get_mut(first..first + members).unwrap_or_default(),
         }
     }
 
@@ -61,12 +94,11 @@ impl HistogramSet {
                 counts[bucket] = *count;
             }
         }
-        let of = |(counts, exact)| Histogram::from_parts(self.sub_bits, counts, exact);
-        counts
-            .into_iter()
-            .zip(self.exact.iter().copied())
-            .map(of)
-            .collect()
+        let exact = self.exact.iter().zip(&self.saturated);
+        let of = |(counts, (exact, saturated)): (_, (&Exact, &u64))| {
+            Histogram::from_parts(self.sub_bits, counts, *exact, *saturated)
+        };
+        counts.into_iter().zip(exact).map(of).collect()
     }
 }
 
@@ -87,7 +119,7 @@ mod tests {
                 if let Some(plain) = plain.get_mut(member) {
                     plain.record(value >> shift, n);
                 }
-                set.record(member, value >> shift, n);
+                set.value(value >> shift).record(member, n);
             }
             prop_assert_eq!(set.histograms(), plain);
         }

@@ -229,21 +229,11 @@ impl IntervalRing {
         (index % self.slots as u64) as usize
     }
 
-    /// The cell of a stream in a slot.
-    #[inline]
-    pub(crate) fn cell_at(&self, slot: usize, stream: usize) -> Option<&Cell> {
-        if stream >= self.streams {
-            None
-        } else {
-            self.cells.get(slot * self.streams + stream)
-        }
-    }
-
     /// The cells of all streams of a slot.
     #[inline]
-    pub(crate) fn row_at(&self, slot: usize) -> &[Cell] {
+    pub(crate) fn cells_at(&self, slot: usize) -> &[Cell] {
         let first = slot * self.streams;
-        self.cells.get(first..first + self.streams).unwrap_or(&[])
+        self.cells.get(first..first + self.streams).unwrap_or_default()
     }
 
     /// What a slot has beside its streams.
@@ -287,9 +277,7 @@ impl IntervalRing {
     /// Intervals are released in order; releasing one releases all before it.
     pub fn release(&self, index: u64) {
         let slot = self.slot_of(index);
-        (0..self.streams)
-            .filter_map(|stream| self.cell_at(slot, stream))
-            .for_each(Cell::clear);
+        self.cells_at(slot).iter().for_each(Cell::clear);
         if let Some(common) = self.common_at(slot) {
             common.corrupt.set(0);
             common.unsent.set(0);

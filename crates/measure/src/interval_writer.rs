@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::interval::{Cell, IntervalRing};
+use crate::shared_histogram::CompactHistogram;
 use crate::time::Nanos;
 
 /// The worker's side of an [`IntervalRing`]; there is one for each ring.
@@ -16,16 +17,66 @@ pub struct IntervalWriter {
     slot: usize,
 }
 
-/// Where packets of one time are counted, by streams; nowhere, where the ring has no room for that time.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'r>(&'r [Cell]);
+/// Where packets of one time are counted; nowhere by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Row<'r> {
+    /// By streams.
+    cells: &'r [Cell],
+    /// None in a sender's ring.
+    latency: Option<&'r CompactHistogram>,
+}
 
 impl Row<'_> {
-    /// `n` of them are of `stream`.
+    /// `n` packets of `stream` were accepted by the driver.
     #[inline]
-    pub fn add(&self, stream: usize, n: u64) {
-        if let Some(cell) = self.0.get(stream) {
+    pub fn accepted(&self, stream: usize, n: u64) {
+        if let Some(cell) = self.cells.get(stream) {
             cell.sent.add(n);
+        }
+    }
+
+    /// `n` new packets of `stream` came back after `latency_ns`; they are also to be [`Row::timed`].
+    #[inline]
+    pub fn received(&self, stream: usize, latency_ns: u64, n: u64) {
+        let Some(cell) = self.cells.get(stream).filter(|_| n > 0) else {
+            return;
+        };
+        cell.received.add(n);
+        cell.latency_sum_ns.add(latency_ns.saturating_mul(n));
+        cell.latency_max_ns.raise(latency_ns);
+        let plus_1 = latency_ns.saturating_add(1);
+        let min = cell.latency_min_plus_1.get();
+        if min == 0 || plus_1 < min {
+            cell.latency_min_plus_1.set(plus_1);
+        }
+    }
+
+    /// `n` new packets of `stream` came back, and nobody knows after which time: the clocks disagree.
+    pub fn untimed(&self, stream: usize, n: u64) {
+        if let Some(cell) = self.cells.get(stream) {
+            cell.received.add(n);
+        }
+    }
+
+    /// `n` further copies of packets of `stream` came back.
+    pub fn duplicate(&self, stream: usize, n: u64) {
+        if let Some(cell) = self.cells.get(stream) {
+            cell.duplicate.add(n);
+        }
+    }
+
+    /// `n` of the received packets of `stream` were out of order.
+    pub fn reordered(&self, stream: usize, n: u64) {
+        if let Some(cell) = self.cells.get(stream) {
+            cell.reordered.add(n);
+        }
+    }
+
+    /// `n` new packets, of whichever streams, came back after `latency_ns`.
+    #[inline]
+    pub fn timed(&self, latency_ns: u64, n: u64) {
+        if let Some(latency) = self.latency {
+            latency.record(latency_ns, n);
         }
     }
 }
@@ -80,75 +131,14 @@ impl IntervalWriter {
         self.end_ns = self.begin_ns.saturating_add(ring.interval_ns());
     }
 
-    /// The cell for packets of `stream` sent at `at`.
+    /// Where `n` packets stamped `at` are counted; where the ring has no room for that time, it counts them as such.
     #[inline]
-    fn cell(&mut self, at: Nanos, stream: usize, n: u64) -> Option<&Cell> {
+    pub fn row(&mut self, at: Nanos, n: u64) -> Option<Row<'_>> {
         let slot = self.slot(at, n)?;
-        self.ring.cell_at(slot, stream)
-    }
-
-    /// The row of `n` packets that were accepted by the driver, of whichever streams, stamped `at`.
-    #[inline]
-    pub fn accepted(&mut self, at: Nanos, n: u64) -> Row<'_> {
-        match self.slot(at, n) {
-            Some(slot) => Row(self.ring.row_at(slot)),
-            None => Row(&[]),
-        }
-    }
-
-    /// `n` new packets of `stream`, stamped `sent_at`, came back after `latency_ns`. How many of them there was room for:
-    /// these are also to be [`IntervalWriter::timed`].
-    #[inline]
-    pub fn received(&mut self, sent_at: Nanos, stream: usize, latency_ns: u64, n: u64) -> u64 {
-        if n == 0 {
-            return 0;
-        }
-        let Some(cell) = self.cell(sent_at, stream, n) else {
-            return 0;
-        };
-        cell.received.add(n);
-        cell.latency_sum_ns.add(latency_ns.saturating_mul(n));
-        cell.latency_max_ns.raise(latency_ns);
-        let plus_1 = latency_ns.saturating_add(1);
-        let min = cell.latency_min_plus_1.get();
-        if min == 0 || plus_1 < min {
-            cell.latency_min_plus_1.set(plus_1);
-        }
-        n
-    }
-
-    /// `n` new packets, of whichever streams, stamped `sent_at`, came back after `latency_ns`.
-    #[inline]
-    pub fn timed(&mut self, sent_at: Nanos, latency_ns: u64, n: u64) {
-        if let Some(slot) = self.slot(sent_at, 0) {
-            if let Some(latency) = self.ring.latency_at(slot) {
-                latency.record(latency_ns, n);
-            }
-        }
-    }
-
-    /// `n` new packets of `stream` came back at `at`, and nobody knows when they were sent: the clocks disagree.
-    #[cold]
-    pub fn untimed(&mut self, at: Nanos, stream: usize, n: u64) {
-        if let Some(cell) = self.cell(at, stream, n) {
-            cell.received.add(n);
-        }
-    }
-
-    /// `n` further copies of packets of `stream` came back.
-    #[inline]
-    pub fn duplicate(&mut self, sent_at: Nanos, stream: usize, n: u64) {
-        if let Some(cell) = self.cell(sent_at, stream, n) {
-            cell.duplicate.add(n);
-        }
-    }
-
-    /// `n` of the received packets of `stream` were out of order.
-    #[inline]
-    pub fn reordered(&mut self, sent_at: Nanos, stream: usize, n: u64) {
-        if let Some(cell) = self.cell(sent_at, stream, n) {
-            cell.reordered.add(n);
-        }
+        Some(Row {
+            cells: self.ring.cells_at(slot),
+            latency: self.ring.latency_at(slot),
+        })
     }
 
     /// `n` damaged frames came at `arrived_at`; when they were sent nobody knows.

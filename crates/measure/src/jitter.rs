@@ -6,7 +6,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Jitter {
     smoothed_ns: f64,
-    last_ns: u64,
+    last_ns: f64,
     packets: u64,
 }
 
@@ -37,8 +37,10 @@ impl Jitter {
         if n == 0 {
             return;
         }
+        // Exact: 2^53 ns are 104 days. Known to be below 2^63 it is made a float by one instruction.
+        let latency_ns = (latency_ns & (u64::MAX >> 1)) as f64;
         if self.packets > 0 {
-            let difference = latency_ns.abs_diff(self.last_ns) as f64;
+            let difference = (latency_ns - self.last_ns).abs();
             self.smoothed_ns += (difference - self.smoothed_ns) / 16.0;
         }
         if n > 1 {

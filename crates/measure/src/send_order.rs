@@ -21,6 +21,14 @@ impl SendOrder {
         }
     }
 
+    /// Whether a number above all that came before goes with the one before: as [`SendOrder::goes_with`], with less to ask.
+    #[inline]
+    pub fn goes_on_with(&mut self, sequence: u64, time: u64) -> bool {
+        let times = sign_extend_48(time.wrapping_sub(self.time));
+        *self = Self { sequence, time };
+        times >= 0
+    }
+
     /// Whether number `sequence`, sent at `time` (ns), goes with the one before; both modulo 2^48.
     #[inline]
     pub fn goes_with(&mut self, sequence: u64, time: u64) -> bool {
@@ -35,6 +43,7 @@ impl SendOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn agree(packets: &[(u64, u64)]) -> Vec<bool> {
         let mut order = SendOrder::new(Nanos(1000));
@@ -62,6 +71,22 @@ mod tests {
             [true; 3],
             "both wrap"
         );
+    }
+
+    proptest! {
+        /// Where numbers only grow, there is less to ask.
+        #[test]
+        fn numbers_that_grow_need_only_their_times(
+            steps in prop::collection::vec((1_u64..1 << 40, -1_000_i64..1_000), 1..50),
+        ) {
+            let (mut all, mut grown) = (SendOrder::new(Nanos(1000)), SendOrder::new(Nanos(1000)));
+            let (mut sequence, mut time) = (SEQUENCE_MASK, 1000_u64);
+            for (more, later) in steps {
+                sequence = sequence.wrapping_add(more) & SEQUENCE_MASK;
+                time = time.wrapping_add_signed(later) & SEQUENCE_MASK;
+                prop_assert_eq!(all.goes_with(sequence, time), grown.goes_on_with(sequence, time));
+            }
+        }
     }
 
     #[test]

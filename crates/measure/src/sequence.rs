@@ -58,18 +58,28 @@ pub struct Hole {
 /// Bit `i mod bits` belongs to number i for the numbers in `next - bits .. next`; a number is new exactly if its bit
 /// is clear. Advancing clears (or sets) every bit it passes, at most the whole window once.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct SequenceWindow {
     words: Box<[u64]>,
-    /// Words by which this window's numbers are shifted: see [`crate::stagger`].
-    shift: u64,
-    /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
-    next: u64,
     /// Where numbers go that leave the window, if other queues see the lane, too.
     union: Option<Arc<LaneUnion>>,
+    // What is in order takes these only: they come last, and with what a lane has beside them fill a line of the cache.
+    /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
+    next: u64,
+    /// So many numbers before `next` came one after the other, and their bits are not set yet: words of a thousand lanes
+    /// are not all in the nearest cache.
+    unwritten: u32,
+    /// Words by which this window's numbers are shifted: see [`crate::stagger`].
+    shift: u32,
 }
 
 /// Where unwrapped numbers start: on the wire this is 0, and there is room for numbers before it.
 const ORIGIN: u64 = 1 << 48;
+
+/// Bits are set from so many on.
+const WORD: u32 = 64;
+/// The longest run whose bits may wait for others: a burst.
+const RUN_MAX: u64 = 128;
 
 /// A mask of `count` bits (1 to 64) from bit `from` on.
 #[inline]
@@ -86,7 +96,8 @@ impl SequenceWindow {
         words.fill(0);
         SequenceWindow {
             words,
-            shift: stagger::next_lines() as u64 * 8,
+            shift: stagger::next_lines() as u32 * 8,
+            unwritten: 0,
             next: ORIGIN,
             union: None,
         }
@@ -101,6 +112,7 @@ impl SequenceWindow {
 
     /// Hands over what is still in the window; nothing comes any more.
     pub fn end(&mut self) {
+        self.write();
         if self.union.is_some() {
             // So far beyond the last number that all of the window's words were entered since.
             let last = self.next.wrapping_sub(1) / 64;
@@ -120,6 +132,21 @@ impl SequenceWindow {
                 union.add(number, seen);
             }
         }
+    }
+
+    /// Sets the bits that are not set yet.
+    #[inline(never)]
+    fn write(&mut self) {
+        let n = u64::from(std::mem::take(&mut self.unwritten));
+        self.next -= n;
+        self.append(n);
+    }
+
+    /// Sets the bits of the next `n` numbers.
+    fn append(&mut self, n: u64) {
+        self.enter(n);
+        self.fill(self.next, n);
+        self.next += n;
     }
 
     /// Before the numbers up to `next + n` are written: where they begin new words, the old ones are handed over.
@@ -156,24 +183,32 @@ impl SequenceWindow {
         sign_extend_48(sequence.wrapping_sub(self.next)) > 0
     }
 
-    /// Records `n` packets with consecutive numbers from `sequence` (48 bits, wrapping) on.
+    /// Records `n` packets with consecutive numbers from `sequence` (48 bits, wrapping) on, if that is what is expected: all
+    /// are new then, and in order.
     #[inline]
+    pub fn record_expected(&mut self, sequence: u64, n: u64) -> bool {
+        let is_next = (sequence ^ self.next) & SEQUENCE_MASK == 0;
+        if !is_next || n > RUN_MAX {
+            return false;
+        }
+        self.next += n;
+        self.unwritten += n as u32;
+        if self.unwritten >= WORD {
+            self.write();
+        }
+        true
+    }
+
+    /// Records `n` packets with consecutive numbers from `sequence` (48 bits, wrapping) on.
     pub fn record(&mut self, sequence: u64, n: u64) -> Outcome {
-        let ahead = sign_extend_48(sequence.wrapping_sub(self.next));
-        if ahead == 0 && n != 0 {
-            self.enter(n);
-            self.fill(self.next, n);
-            self.next += n;
+        if self.record_expected(sequence, n) {
             return Outcome {
                 fresh: n,
                 ..Outcome::default()
             };
         }
-        self.record_elsewhere(ahead, n)
-    }
-
-    /// A run that does not start at the next expected number.
-    fn record_elsewhere(&mut self, ahead: i64, n: u64) -> Outcome {
+        self.write();
+        let ahead = sign_extend_48(sequence.wrapping_sub(self.next));
         if n == 0 {
             return Outcome::default();
         }
@@ -193,9 +228,7 @@ impl SequenceWindow {
         let mut outcome = self.record_behind(behind, n.min(behind));
         if n > behind {
             let rest = n - behind;
-            self.enter(rest);
-            self.fill(self.next, rest);
-            self.next += rest;
+            self.append(rest);
             outcome.fresh += rest;
         }
         outcome
@@ -236,7 +269,7 @@ impl SequenceWindow {
     /// The word of a number.
     #[inline]
     fn word(&mut self, number: u64) -> Option<&mut u64> {
-        let index = (number / 64 + self.shift) as usize & (self.words.len() - 1);
+        let index = (number / 64 + u64::from(self.shift)) as usize & (self.words.len() - 1);
         self.words.get_mut(index)
     }
 

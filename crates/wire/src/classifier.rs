@@ -95,11 +95,12 @@ impl Classifier {
                 return None;
             }
         }
+        let lane_and_sequence = be64(head, 46);
         Some(Probe {
             run: self.run,
             lag: head[45],
-            lane: be16(head, 46),
-            sequence: be64(head, 46) & LOW_48,
+            lane: (lane_and_sequence >> 48) as u16,
+            sequence: lane_and_sequence & LOW_48,
             time_ns: be64(head, 52) & LOW_48,
         })
     }

@@ -3,62 +3,198 @@
 use std::sync::Arc;
 
 use measure::{
-    HistogramSet, Hole, IntervalWriter, Jitter, Nanos, SendOrder, SequenceWindow, SharedHistogram, Ticks,
+    HistogramSet, Hole, IntervalWriter, Jitter, Nanos, Outcome, Row, SendOrder, SequenceWindow,
+    SharedHistogram, Ticks,
 };
 use wire::{Class, Foreign, Probe, classify, lag, whose_damage};
 
-use super::{LaneResult, ReceivePlan, ReceiveResult};
+use super::{LaneResult, ReceiveCounters, ReceivePlan, ReceiveResult};
 
-const TIME_MASK: u64 = (1 << 48) - 1;
+const LOW_48: u64 = (1 << 48) - 1;
 
-/// Two lines of the cache: a lane is looked at once a run of packets, which may be one packet.
-#[repr(align(64))]
+/// Two lines of the cache, of which what comes in order takes the second: a lane is looked at once a run of packets, which
+/// may be one packet.
+#[repr(C, align(64))]
 struct Lane {
-    window: SequenceWindow,
-    order: SendOrder,
-    jitter: Jitter,
-    received: u64,
     duplicate: u64,
     reordered: u64,
     extent_max: u64,
     late: u64,
     too_old: u64,
+    /// The end of this one is in the second line.
+    window: SequenceWindow,
+    order: SendOrder,
+    jitter: Jitter,
+    received: u64,
 }
 
 const _: () = assert!(size_of::<Lane>() == 128);
 
-/// Consecutive probes of one lane with one time stamp: the books are made once for all of them.
-#[derive(Clone, Copy)]
-pub(super) struct Run {
-    pub(super) lane: u16,
-    pub(super) lag: u8,
-    pub(super) time: u64,
-    pub(super) first: u64,
-    pub(super) count: u64,
-}
-
-impl Run {
-    #[inline]
-    pub(super) fn of(probe: &Probe) -> Self {
+impl Lane {
+    fn new(number: usize, plan: &ReceivePlan) -> Self {
         Self {
-            lane: probe.lane,
-            lag: probe.lag,
-            time: probe.time_ns,
-            first: probe.sequence,
-            count: 1,
+            duplicate: 0,
+            reordered: 0,
+            extent_max: 0,
+            late: 0,
+            too_old: 0,
+            window: SequenceWindow::new(plan.window).shared(plan.unions.get(number).cloned()),
+            order: SendOrder::new(plan.start),
+            jitter: Jitter::default(),
+            received: 0,
+        }
+    }
+
+    /// Records a run that may begin with any number; `None` if its sender has not come so far.
+    fn record(
+        &mut self,
+        number: usize,
+        run: &Run,
+        plan: &ReceivePlan,
+        holes: &mut Vec<Hole>,
+        at: Nanos,
+    ) -> Option<Outcome> {
+        let sequence = run.sequence();
+        if self.window.is_ahead(sequence) {
+            if !plan.was_sent(run) {
+                plan.counters.never_sent.add(run.count);
+                return None;
+            }
+            if holes.len() < plan.holes_max {
+                let next = self.window.next_expected();
+                holes.push(Hole {
+                    lane: number as u16,
+                    first: next,
+                    count: sequence.wrapping_sub(next) & LOW_48,
+                    at,
+                });
+            }
+        }
+        let outcome = self.window.record(sequence, run.count);
+        self.duplicate += outcome.duplicate;
+        self.too_old += outcome.too_old;
+        plan.counters.duplicate.add(outcome.duplicate);
+        plan.counters.too_old.add(outcome.too_old);
+        Some(outcome)
+    }
+
+    /// Books copies, and what came out of order.
+    fn account_disorder(
+        &mut self,
+        outcome: &Outcome,
+        stream: usize,
+        row: Row<'_>,
+        counters: &ReceiveCounters,
+    ) {
+        row.duplicate(stream, outcome.duplicate);
+        if outcome.reordered > 0 {
+            self.reordered += outcome.reordered;
+            self.extent_max = self.extent_max.max(outcome.extent_max);
+            counters.reordered.add(outcome.reordered);
+            row.reordered(stream, outcome.reordered);
+        }
+    }
+
+    fn result(&self) -> LaneResult {
+        LaneResult {
+            received: self.received,
+            duplicate: self.duplicate,
+            reordered: self.reordered,
+            extent_max: self.extent_max,
+            late: self.late,
+            too_old: self.too_old,
+            jitter: self.jitter,
+            beyond: self.window.next_expected(),
         }
     }
 }
 
-/// New probes with one time stamp, of whichever lanes: what does not go by streams is booked once for all of them.
-#[derive(Clone, Copy, Default)]
-struct Timed {
+/// Consecutive probes of one lane with one time stamp: the books are made once for all of them.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    /// The last sequence number above the lane.
+    last: u64,
+    /// The lag above the time.
+    stamp: u64,
+    pub(super) count: u64,
+}
+
+/// From one sequence number to the next in [`Run::last`], which goes round as they do.
+const NEXT: u64 = 1 << 16;
+
+impl Run {
+    /// No probe goes on with it.
+    pub(super) const NONE: Self = Self {
+        last: 0,
+        stamp: u64::MAX,
+        count: 0,
+    };
+
+    #[inline]
+    pub(super) fn of(probe: &Probe) -> Self {
+        Self {
+            last: probe.sequence << 16 | u64::from(probe.lane),
+            stamp: u64::from(probe.lag) << 48 | probe.time_ns,
+            count: 1,
+        }
+    }
+
+    /// Takes one more probe into the run, if it is the next.
+    #[inline]
+    pub(super) fn takes(&mut self, probe: &Run) -> bool {
+        if self.last.wrapping_add(NEXT) != probe.last || self.stamp != probe.stamp {
+            return false;
+        }
+        self.last = probe.last;
+        self.count += 1;
+        true
+    }
+
+    /// The lane, as the probe names it.
+    #[inline]
+    pub(super) fn lane(&self) -> u16 {
+        self.last as u16
+    }
+
+    /// The first sequence number.
+    #[inline]
+    pub(super) fn sequence(&self) -> u64 {
+        self.last.wrapping_sub((self.count - 1) * NEXT) >> 16
+    }
+
+    /// When they were sent, ns.
+    #[inline]
+    fn time(&self) -> u64 {
+        self.stamp & LOW_48
+    }
+
+    #[inline]
+    fn lag(&self) -> u8 {
+        (self.stamp >> 48) as u8
+    }
+}
+
+/// What the time stamp of probes says: it is worked out once for all that follow one another with it, of whichever lanes.
+struct Stamp {
+    /// See [`Run::stamp`].
+    of: u64,
+    lag: u8,
     sent_at: Nanos,
     age: u64,
-    lag: u8,
-    count: u64,
-    /// Those that an interval had room for.
-    in_rows: u64,
+    age_is: Age,
+}
+
+/// What an age says of a probe.
+#[derive(Clone, Copy, PartialEq)]
+enum Age {
+    /// How long it was under way.
+    Latency,
+    /// It was longer under way than anybody waited.
+    Late,
+    /// Nothing: it came before it was sent.
+    Unknown,
+    /// It was sent before the run began.
+    Stale,
 }
 
 /// The books of one receive queue.
@@ -70,8 +206,6 @@ pub(super) struct Books {
     latency: HistogramSet,
     latency_scheduled: SharedHistogram,
     intervals: IntervalWriter,
-    /// Those that are not booked yet: none between two bursts.
-    timed: Timed,
     clock_backwards: u64,
     contradictions: u64,
     as_sent: u64,
@@ -80,24 +214,12 @@ pub(super) struct Books {
 
 impl Books {
     pub(super) fn new(plan: ReceivePlan) -> Self {
-        let lane = |lane: usize| Lane {
-            window: SequenceWindow::new(plan.window).shared(plan.unions.get(lane).cloned()),
-            order: SendOrder::new(plan.start),
-            jitter: Jitter::default(),
-            received: 0,
-            duplicate: 0,
-            reordered: 0,
-            extent_max: 0,
-            late: 0,
-            too_old: 0,
-        };
         Self {
-            lanes: (0..plan.lanes).map(lane).collect(),
+            lanes: (0..plan.lanes).map(|lane| Lane::new(lane, &plan)).collect(),
             stream_of: (0..plan.lanes).map(|lane| (lane % plan.streams) as u16).collect(),
             latency: HistogramSet::new(plan.streams, plan.latency_bits),
             latency_scheduled: SharedHistogram::new(10),
             intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
-            timed: Timed::default(),
             clock_backwards: 0,
             contradictions: 0,
             as_sent: 0,
@@ -117,18 +239,8 @@ impl Books {
         for lane in &mut self.lanes {
             lane.window.end();
         }
-        let lane = |lane: &Lane| LaneResult {
-            received: lane.received,
-            duplicate: lane.duplicate,
-            reordered: lane.reordered,
-            extent_max: lane.extent_max,
-            late: lane.late,
-            too_old: lane.too_old,
-            jitter: lane.jitter,
-            beyond: lane.window.next_expected(),
-        };
         ReceiveResult {
-            lanes: self.lanes.iter().map(lane).collect(),
+            lanes: self.lanes.iter().map(Lane::result).collect(),
             latency: self.latency.histograms(),
             latency_scheduled: self.latency_scheduled.snapshot(),
             clock_backwards: self.clock_backwards,
@@ -148,140 +260,165 @@ impl Books {
         self.as_sent += u64::from(is_own(6) && !is_own(0));
     }
 
-    /// Books a run of probes.
+    /// Books runs of probes that came in one burst.
     #[inline]
-    pub(super) fn account(&mut self, run: &Run, at: Nanos) {
+    pub(super) fn account(&mut self, mut runs: &[Run], at: Nanos) {
+        while let Some(first) = runs.first() {
+            let stamp = self.stamp(first, at);
+            runs = if stamp.age_is == Age::Latency {
+                self.account_timed(runs, &stamp, at)
+            } else {
+                self.account_untimed(runs, &stamp, at)
+            };
+        }
+    }
+
+    /// Books the first runs, which have that stamp, whose age is a latency. Returns the others.
+    #[inline(never)]
+    fn account_timed<'r>(&mut self, runs: &'r [Run], stamp: &Stamp, at: Nanos) -> &'r [Run] {
+        let age = stamp.age;
+        let mut latency = self.latency.value(age);
+        let row = self.intervals.row(stamp.sent_at, 0);
+        let (has_room, row) = (row.is_some(), row.unwrap_or_default());
+        let (mut timed, mut copies) = (0, 0);
+        let mut rest = runs.iter();
+        while let Some(run) = rest.as_slice().first().filter(|run| run.stamp == stamp.of) {
+            rest.next();
+            let number = self.plan.lane(run.lane());
+            let (Some(lane), Some(stream)) = (self.lanes.get_mut(number), self.stream_of.get(number)) else {
+                self.plan.counters.foreign[Foreign::OtherRun.index()].add(run.count);
+                continue;
+            };
+            let stream = usize::from(*stream);
+            let mut fresh = run.count;
+            if lane.window.record_expected(run.sequence(), run.count) {
+                if !lane.order.goes_on_with(run.sequence(), run.time()) {
+                    self.contradictions += 1;
+                }
+            } else {
+                if !lane.order.goes_with(run.sequence(), run.time()) {
+                    self.contradictions += 1;
+                }
+                let Some(outcome) = lane.record(number, run, &self.plan, &mut self.holes, at) else {
+                    continue;
+                };
+                lane.account_disorder(&outcome, stream, row, &self.plan.counters);
+                copies += outcome.duplicate;
+                fresh = outcome.fresh;
+                if fresh == 0 {
+                    continue;
+                }
+            }
+            lane.received += fresh;
+            lane.jitter.record(age, fresh);
+            latency.record(stream, fresh);
+            row.received(stream, age, fresh);
+            timed += fresh;
+        }
+        if timed > 0 {
+            self.plan.counters.received.add(timed);
+            self.latency_scheduled.record(age + lag::decode(stamp.lag), timed);
+            row.timed(age, timed);
+        }
+        if !has_room {
+            // Counts them as those without.
+            _ = self.intervals.row(stamp.sent_at, timed + copies);
+        }
+        rest.as_slice()
+    }
+
+    /// Books the first runs, which have that stamp, whose age is none. Returns the others.
+    #[cold]
+    fn account_untimed<'r>(&mut self, runs: &'r [Run], stamp: &Stamp, at: Nanos) -> &'r [Run] {
         let counters = &*self.plan.counters;
-        let number = self.plan.lane(run.lane);
-        let Some(lane) = self.lanes.get_mut(number) else {
-            counters.foreign[Foreign::OtherRun.index()].add(run.count);
-            return;
-        };
+        let mut rest = runs.iter();
+        while let Some(run) = rest.as_slice().first().filter(|run| run.stamp == stamp.of) {
+            rest.next();
+            let number = self.plan.lane(run.lane());
+            let (Some(lane), Some(stream)) = (self.lanes.get_mut(number), self.stream_of.get(number)) else {
+                counters.foreign[Foreign::OtherRun.index()].add(run.count);
+                continue;
+            };
+            let stream = usize::from(*stream);
+            if stamp.age_is == Age::Stale {
+                counters.stale.add(run.count);
+                continue;
+            }
+            if !lane.order.goes_with(run.sequence(), run.time()) {
+                self.contradictions += 1;
+            }
+            let outcome = lane.record(number, run, &self.plan, &mut self.holes, at);
+            if stamp.age_is == Age::Unknown {
+                self.clock_backwards += run.count;
+            }
+            let Some(outcome) = outcome else { continue };
+            // What is late, or a copy of it, is in the row of its arrival: that of its sending may be out.
+            let in_row = outcome.duplicate
+                + if stamp.age_is == Age::Late {
+                    0
+                } else {
+                    outcome.fresh
+                };
+            let row = self.intervals.row(at, in_row).unwrap_or_default();
+            if stamp.age_is == Age::Late {
+                row.duplicate(stream, outcome.duplicate);
+                lane.late += outcome.fresh;
+                counters.late.add(outcome.fresh);
+            } else {
+                lane.account_disorder(&outcome, stream, row, counters);
+                lane.received += outcome.fresh;
+                counters.received.add(outcome.fresh);
+                row.untimed(stream, outcome.fresh);
+            }
+        }
+        rest.as_slice()
+    }
+
+    /// What the time of a run says.
+    #[inline]
+    fn stamp(&self, run: &Run, at: Nanos) -> Stamp {
         // 48 bits of nanoseconds are 78 hours: the age is exact for anything younger than half of that.
-        let mut age = at.0.wrapping_sub(run.time) & TIME_MASK;
-        let is_backwards = age > TIME_MASK / 2;
+        let mut age = at.0.wrapping_sub(run.time()) & LOW_48;
+        let is_backwards = age > LOW_48 / 2;
         if is_backwards {
-            self.clock_backwards += run.count;
             age = 0;
         }
         let sent_at = Nanos(at.0.wrapping_sub(age));
-        if sent_at.0 < self.plan.start.0 {
-            counters.stale.add(run.count);
-            return;
-        }
-        if !lane.order.goes_with(run.first, run.time) {
-            self.contradictions += 1;
-        }
-        if lane.window.is_ahead(run.first) {
-            if !self.plan.was_sent(run) {
-                counters.never_sent.add(run.count);
-                return;
-            }
-            if self.holes.len() < self.plan.holes_max {
-                self.holes.push(Hole {
-                    lane: number as u16,
-                    first: lane.window.next_expected(),
-                    count: run.first.wrapping_sub(lane.window.next_expected()) & TIME_MASK,
-                    at,
-                });
-            }
-        }
-        let outcome = lane.window.record(run.first, run.count);
-        let stream = usize::from(self.stream_of[number]);
-        lane.duplicate += outcome.duplicate;
-        lane.too_old += outcome.too_old;
-        if age > self.plan.drain_ns {
-            lane.late += outcome.fresh;
-            counters.late.add(outcome.fresh);
-            counters.duplicate.add(outcome.duplicate);
-            counters.too_old.add(outcome.too_old);
-            if outcome.duplicate > 0 {
-                // The row of its original may be out: it is in that of its arrival.
-                self.intervals.duplicate(at, stream, outcome.duplicate);
-            }
-            return;
-        }
-        lane.received += outcome.fresh;
-        lane.reordered += outcome.reordered;
-        lane.extent_max = lane.extent_max.max(outcome.extent_max);
-        if outcome.fresh != run.count {
-            counters.duplicate.add(outcome.duplicate);
-            counters.too_old.add(outcome.too_old);
-        }
-        if outcome.reordered > 0 {
-            counters.reordered.add(outcome.reordered);
-        }
-        if is_backwards {
-            counters.received.add(outcome.fresh);
-            self.intervals.untimed(sent_at, stream, outcome.fresh);
-        } else if outcome.fresh > 0 {
-            lane.jitter.record(age, outcome.fresh);
-            self.latency.record(stream, age, outcome.fresh);
-            let timed = &self.timed;
-            if (timed.sent_at, timed.age, timed.lag) != (sent_at, age, run.lag) {
-                self.settle();
-                self.timed = Timed {
-                    sent_at,
-                    age,
-                    lag: run.lag,
-                    ..Timed::default()
-                };
-            }
-            self.timed.count += outcome.fresh;
-            self.timed.in_rows += self.intervals.received(sent_at, stream, age, outcome.fresh);
-        }
-        if outcome.duplicate > 0 {
-            self.intervals.duplicate(sent_at, stream, outcome.duplicate);
-        }
-        if outcome.reordered > 0 {
-            self.intervals.reordered(sent_at, stream, outcome.reordered);
-        }
-    }
-
-    /// Books what was only added up so far; at the end of every burst.
-    #[inline]
-    pub(super) fn settle(&mut self) {
-        let Timed {
+        let age_is = if sent_at.0 < self.plan.start.0 {
+            Age::Stale
+        } else if is_backwards {
+            Age::Unknown
+        } else if age > self.plan.drain_ns {
+            Age::Late
+        } else {
+            Age::Latency
+        };
+        Stamp {
+            of: run.stamp,
+            lag: run.lag(),
             sent_at,
             age,
-            lag,
-            count,
-            in_rows,
-        } = std::mem::take(&mut self.timed);
-        if count > 0 {
-            self.plan.counters.received.add(count);
-            self.latency_scheduled.record(age + lag::decode(lag), count);
-            self.intervals.timed(sent_at, age, in_rows);
+            age_is,
         }
     }
 
-    /// Books a chained frame by all its bytes, which are `None` where it is longer than any probe, after the run of probes
-    /// before it. Returns the run from here on.
+    /// The probe in a chained frame, by all its bytes, which are `None` where it is longer than any probe; what is none is
+    /// booked.
     #[cold]
     #[inline(never)]
-    pub(super) fn account_chained(&mut self, run: Run, frame: Option<&[u8]>, at: Nanos) -> Run {
+    pub(super) fn account_chained(&mut self, frame: Option<&[u8]>, at: Nanos) -> Option<Probe> {
         let Some(frame) = frame else {
             self.plan.counters.oversized.add(1);
-            return run;
+            return None;
         };
-        let class = classify(frame, self.plan.run, self.plan.verify);
-        if matches!(class, Class::Probe(_)) {
-            self.hear(frame);
-        }
-        match class {
-            Class::Probe(probe) if continues(&run, &probe) => Run {
-                count: run.count + 1,
-                ..run
-            },
+        match classify(frame, self.plan.run, self.plan.verify) {
             Class::Probe(probe) => {
-                if run.count > 0 {
-                    self.account(&run, at);
-                }
-                Run::of(&probe)
+                self.hear(frame);
+                Some(probe)
             }
             other => {
                 self.account_other(frame, &other, at);
-                run
+                None
             }
         }
     }
@@ -312,13 +449,4 @@ impl Books {
             Class::Probe(_) => {}
         }
     }
-}
-
-#[inline]
-pub(super) fn continues(run: &Run, probe: &Probe) -> bool {
-    run.count > 0
-        && probe.sequence == run.first + run.count
-        && probe.time_ns == run.time
-        && probe.lane == run.lane
-        && probe.lag == run.lag
 }

@@ -74,7 +74,7 @@ impl ReceivePlan {
     #[cold]
     pub(super) fn was_sent(&self, run: &Run) -> bool {
         self.senders
-            .get(self.lane(run.lane) / self.streams)
-            .is_none_or(|sender| run.first + run.count <= sender.intended.get() + AHEAD_MAX)
+            .get(self.lane(run.lane()) / self.streams)
+            .is_none_or(|sender| run.sequence() + run.count <= sender.intended.get() + AHEAD_MAX)
     }
 }

@@ -6,8 +6,8 @@ use crate::io::{Blank, FreshFrames};
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lane {
+    /// Of the next packet: so many were built.
     pub(super) sequence: u64,
-    pub(super) accepted: u64,
     pub(super) flow: u32,
     /// Below `flows`, so that one subtraction wraps.
     pub(super) flow_step: u32,
@@ -15,10 +15,9 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Flows that went out. start, start + step, ... modulo `flows` repeats after flows / gcd(flows, step) packets.
-    pub(super) fn flows_sent(&self) -> u64 {
-        self.accepted
-            .min(u64::from(self.flows / gcd(self.flows, self.flow_step)))
+    /// Flows that went out with the first packets. start, start + step, ... modulo `flows` repeats after flows / gcd(flows, step) packets.
+    pub(super) fn flows_sent(&self, packets: u64) -> u64 {
+        packets.min(u64::from(self.flows / gcd(self.flows, self.flow_step)))
     }
 
     /// Writes `count` frames of one size: everything but sequence and flow stays in registers.
@@ -62,6 +61,20 @@ impl Lane {
             }
         }
         self.sequence = sequence;
+    }
+
+    /// Writes one frame.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    pub(super) fn write_one<'b>(&mut self, template: &Template, stamp: &BurstStamp, blank: impl Blank<'b>) {
+        let room = blank.write(template.frame_len());
+        if self.flows == 1 {
+            template.write(room, stamp, self.sequence, None);
+        } else {
+            template.write(room, stamp, self.sequence, Some(&template.flow(self.flow)));
+            self.skip(1);
+        }
+        self.sequence += 1;
     }
 
     /// Goes on by some flows, at most once round.

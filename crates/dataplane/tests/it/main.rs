@@ -1,5 +1,6 @@
 //! The real loops over memory: what was put in is found again, to the packet.
 
+mod bursts;
 mod capture;
 mod chained;
 mod conservation;

@@ -13,6 +13,21 @@ fn ring(streams: usize, slots: usize) -> Arc<IntervalRing> {
     Arc::new(IntervalRing::new(streams, MS, slots, Nanos(100)).unwrap())
 }
 
+/// `n` packets of `stream` went out, stamped `at`.
+fn accepted(writer: &mut IntervalWriter, at: Nanos, stream: usize, n: u64) {
+    if let Some(row) = writer.row(at, n) {
+        row.accepted(stream, n);
+    }
+}
+
+/// `n` of them came back.
+fn received(writer: &mut IntervalWriter, at: Nanos, stream: usize, latency_ns: u64, n: u64) {
+    if let Some(row) = writer.row(at, n) {
+        row.received(stream, latency_ns, n);
+        row.timed(latency_ns, n);
+    }
+}
+
 #[test]
 fn everything_counts_for_the_time_of_sending() {
     let (sender, receiver) = (
@@ -23,17 +38,16 @@ fn everything_counts_for_the_time_of_sending() {
         IntervalWriter::new(Arc::clone(&sender)),
         IntervalWriter::new(Arc::clone(&receiver)),
     );
-    tx.accepted(Nanos(100), 10).add(0, 10);
-    tx.accepted(Nanos(100 + MS - 1), 4).add(1, 4);
-    tx.accepted(Nanos(100 + MS), 2).add(1, 2);
+    accepted(&mut tx, Nanos(100), 0, 10);
+    accepted(&mut tx, Nanos(100 + MS - 1), 1, 4);
+    accepted(&mut tx, Nanos(100 + MS), 1, 2);
     tx.unsent(Nanos(100 + MS), 3);
     // Arrives in interval 5, was sent in interval 0.
-    rx.received(Nanos(101), 0, 5 * MS, 8);
-    rx.timed(Nanos(101), 5 * MS, 8);
-    rx.received(Nanos(101), 0, 7_000, 1);
-    rx.timed(Nanos(101), 7_000, 1);
-    rx.duplicate(Nanos(101), 0, 2);
-    rx.reordered(Nanos(101), 0, 1);
+    received(&mut rx, Nanos(101), 0, 5 * MS, 8);
+    received(&mut rx, Nanos(101), 0, 7_000, 1);
+    let row = rx.row(Nanos(101), 3).unwrap();
+    row.duplicate(0, 2);
+    row.reordered(0, 1);
     rx.corrupt(Nanos(100 + 2 * MS), 1);
     let mut collector = IntervalCollector::new(vec![sender, receiver], 2_000 * MS);
     assert_eq!(collector.next_final(), None);
@@ -91,19 +105,19 @@ fn what_finds_no_slot_is_counted_and_overwrites_nothing() {
     let ring = ring(1, 4);
     let mut writer = IntervalWriter::new(Arc::clone(&ring));
     for interval in 0..6 {
-        writer.accepted(Nanos(100 + interval * MS), 1).add(0, 1);
+        accepted(&mut writer, Nanos(100 + interval * MS), 0, 1);
     }
     assert_eq!(ring.overrun(), 2);
     writer.finish();
     let mut collector = IntervalCollector::new(vec![Arc::clone(&ring)], 0);
     assert_eq!(collector.next_final().unwrap().total().sent, 1);
     // One slot is free again: interval 4 fits now, interval 5 still does not.
-    writer.accepted(Nanos(100 + 4 * MS), 7).add(0, 7);
-    writer.accepted(Nanos(100 + 5 * MS), 1).add(0, 1);
+    accepted(&mut writer, Nanos(100 + 4 * MS), 0, 7);
+    accepted(&mut writer, Nanos(100 + 5 * MS), 0, 1);
     assert_eq!(ring.overrun(), 3);
     // Interval 0 is closed.
-    writer.accepted(Nanos(100), 5).add(0, 5);
-    writer.accepted(Nanos(99), 5).add(0, 5);
+    accepted(&mut writer, Nanos(100), 0, 5);
+    accepted(&mut writer, Nanos(99), 0, 5);
     assert_eq!(ring.stale(), 10);
     let sent: Vec<u64> = std::iter::from_fn(|| collector.next_remaining(Nanos(100 + 5 * MS)))
         .map(|row| row.total().sent)
@@ -116,8 +130,8 @@ fn what_finds_no_slot_is_counted_and_overwrites_nothing() {
 fn a_stream_that_does_not_exist_is_ignored() {
     let ring = ring(2, 4);
     let mut writer = IntervalWriter::new(Arc::clone(&ring));
-    writer.accepted(Nanos(100), 5).add(2, 5);
-    writer.received(Nanos(100), usize::MAX, 5, 5);
+    accepted(&mut writer, Nanos(100), 2, 5);
+    received(&mut writer, Nanos(100), usize::MAX, 5, 5);
     let collector = IntervalCollector::new(vec![ring], 0);
     assert_eq!(collector.collect(0).total(), measure::IntervalTotals::default());
 }
@@ -166,8 +180,7 @@ proptest! {
         let mut collector = IntervalCollector::new(vec![Arc::clone(&ring)], 2 * MS);
         let (mut given, mut rows) = (0u64, Vec::new());
         for (at, stream, n, kind) in events {
-            writer.received(Nanos(100 + at), stream, at / 3, n);
-            writer.timed(Nanos(100 + at), at / 3, n);
+            received(&mut writer, Nanos(100 + at), stream, at / 3, n);
             given += n;
             if kind == 0 { writer.publish(Nanos(100 + at)); }
             if kind == 1 { rows.extend(collector.next_final()); }
@@ -193,7 +206,13 @@ fn a_worker_and_control_share_a_ring() {
         for step in 0..200_000u64 {
             let now = Nanos(100 + step * 10_000);
             writer.publish(now);
-            writer.received(Nanos(now.0 - (step % 150).min(step) * 10_000), 0, 1_000, 3);
+            received(
+                &mut writer,
+                Nanos(now.0 - (step % 150).min(step) * 10_000),
+                0,
+                1_000,
+                3,
+            );
             given += 3;
         }
         writer.finish();
