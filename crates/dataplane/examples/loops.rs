@@ -20,7 +20,7 @@ use measure::{Clock, Entry, IntervalRing, Nanos, Pacer, Rate, Ticks};
 use wire::{Addresses, Template, TemplateSpec, Verify};
 
 const BURST: usize = 64;
-const ROUNDS: usize = 400;
+const ROUNDS: usize = 40;
 const BURSTS_A_ROUND: u64 = 500;
 
 fn now() -> Ticks {
@@ -58,7 +58,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
     let clock = Clock::from_calibration(now().0, 1 << 40, 1e9);
     let start = now();
     let count = usize::from(streams);
-    let ring = || IntervalRing::new(count, 1_000_000_000, 16, clock.ns(start)).map(Arc::new);
+    let (interval_ns, slots, start_ns) = (1_000_000_000, 16, clock.ns(start));
     let me = |last| Addresses {
         mac: [2, 0, 0, 0, 0, last],
         ips: Vec::new(),
@@ -87,7 +87,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
             burst: BURST,
             backlog: 1024,
             clock,
-            intervals: ring()?,
+            intervals: IntervalRing::for_sender(count, interval_ns, slots, start_ns)?.into(),
             cut: Arc::new(AtomicU64::new(u64::MAX)),
             counters: Arc::clone(&send_counters),
             replies: Arc::default(),
@@ -129,7 +129,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
             burst: BURST,
             clock,
             tsc: now,
-            intervals: ring()?,
+            intervals: IntervalRing::new(count, interval_ns, slots, start_ns)?.into(),
             counters: Arc::clone(&counters),
             me: me(1),
             replies: Arc::default(),

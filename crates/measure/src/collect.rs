@@ -32,7 +32,7 @@ impl IntervalTotals {
         let received = cell.received.get();
         let min_plus_1 = cell.latency_min_plus_1.get();
         self.add(&IntervalTotals {
-            sent: cell.sent.get(),
+            sent: 0,
             received,
             duplicate: cell.duplicate.get(),
             reordered: cell.reordered.get(),
@@ -191,6 +191,9 @@ impl IntervalCollector {
     fn add(&self, index: u64, row: &mut IntervalRow) {
         for ring in &self.rings {
             let slot = ring.slot_of(index);
+            for (totals, sent) in row.streams.iter_mut().zip(ring.sent_at(slot)) {
+                totals.sent += sent.get();
+            }
             for (totals, cell) in row.streams.iter_mut().zip(ring.cells_at(slot)) {
                 totals.add_cell(cell);
             }

@@ -80,11 +80,10 @@ pub fn slots_for(streams: usize, interval_ns: u64, drain_ns: u64) -> Result<usiz
     })
 }
 
-/// One stream in one interval; a cache line of one writer.
+/// What came back of one stream in one interval; a cache line of one writer.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Cell {
-    pub sent: Counter,
     pub received: Counter,
     pub duplicate: Counter,
     pub reordered: Counter,
@@ -98,7 +97,6 @@ impl Cell {
     /// Forgets everything.
     fn clear(&self) {
         for counter in [
-            &self.sent,
             &self.received,
             &self.duplicate,
             &self.reordered,
@@ -133,6 +131,9 @@ pub struct IntervalRing {
     interval_ns: u64,
     streams: usize,
     slots: usize,
+    /// By slots, then by streams; of a sender.
+    sent: Box<[Counter]>,
+    /// The same, of a receiver.
     cells: Box<[Cell]>,
     commons: Box<[Common]>,
     latencies: Box<[CompactHistogram]>,
@@ -143,21 +144,33 @@ pub struct IntervalRing {
 }
 
 impl IntervalRing {
-    /// A ring with latencies, for a receiver.
+    /// A ring for a receiver. All memory is allocated and touched.
     pub fn new(
         streams: usize,
         interval_ns: u64,
         slots: usize,
         start: Nanos,
     ) -> Result<IntervalRing, IntervalError> {
-        let mut ring = IntervalRing::for_sender(streams, interval_ns, slots, start)?;
+        let mut ring = IntervalRing::empty(streams, interval_ns, slots, start)?;
+        ring.cells = (0..streams * slots).map(|_| Cell::default()).collect();
         let latencies = (0..slots).map(|_| CompactHistogram::new(LATENCY_SUB_BITS));
         ring.latencies = latencies.collect();
         Ok(ring)
     }
 
-    /// A ring without latencies, for a worker that only sends. All memory is allocated and touched.
+    /// A ring for a sender, of an eighth of the memory: a thousand streams stay in the nearest caches.
     pub fn for_sender(
+        streams: usize,
+        interval_ns: u64,
+        slots: usize,
+        start: Nanos,
+    ) -> Result<IntervalRing, IntervalError> {
+        let mut ring = IntervalRing::empty(streams, interval_ns, slots, start)?;
+        ring.sent = (0..streams * slots).map(|_| Counter::new()).collect();
+        Ok(ring)
+    }
+
+    fn empty(
         streams: usize,
         interval_ns: u64,
         slots: usize,
@@ -179,7 +192,8 @@ impl IntervalRing {
             interval_ns,
             streams,
             slots,
-            cells: (0..streams * slots).map(|_| Cell::default()).collect(),
+            sent: Box::default(),
+            cells: Box::default(),
             commons: (0..slots).map(|_| Common::default()).collect(),
             latencies: Box::default(),
             released: Line::default(),
@@ -229,11 +243,22 @@ impl IntervalRing {
         (index % self.slots as u64) as usize
     }
 
-    /// The cells of all streams of a slot.
+    /// What was sent of each stream in a slot; nothing in a receiver's ring.
+    #[inline]
+    pub(crate) fn sent_at(&self, slot: usize) -> &[Counter] {
+        self.row_of(&self.sent, slot)
+    }
+
+    /// What came back of each stream in a slot; nothing in a sender's ring.
     #[inline]
     pub(crate) fn cells_at(&self, slot: usize) -> &[Cell] {
+        self.row_of(&self.cells, slot)
+    }
+
+    #[inline]
+    fn row_of<'r, T>(&self, all: &'r [T], slot: usize) -> &'r [T] {
         let first = slot * self.streams;
-        self.cells.get(first..first + self.streams).unwrap_or_default()
+        all.get(first..first + self.streams).unwrap_or_default()
     }
 
     /// What a slot has beside its streams.
@@ -277,6 +302,7 @@ impl IntervalRing {
     /// Intervals are released in order; releasing one releases all before it.
     pub fn release(&self, index: u64) {
         let slot = self.slot_of(index);
+        self.sent_at(slot).iter().for_each(|sent| sent.set(0));
         self.cells_at(slot).iter().for_each(Cell::clear);
         if let Some(common) = self.common_at(slot) {
             common.corrupt.set(0);

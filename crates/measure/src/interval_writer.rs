@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::counter::Counter;
 use crate::interval::{Cell, IntervalRing};
 use crate::shared_histogram::CompactHistogram;
 use crate::time::Nanos;
@@ -20,9 +21,10 @@ pub struct IntervalWriter {
 /// Where packets of one time are counted; nowhere by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Row<'r> {
-    /// By streams.
+    /// By streams, in a sender's ring.
+    sent: &'r [Counter],
+    /// By streams, in a receiver's.
     cells: &'r [Cell],
-    /// None in a sender's ring.
     latency: Option<&'r CompactHistogram>,
 }
 
@@ -30,8 +32,8 @@ impl Row<'_> {
     /// `n` packets of `stream` were accepted by the driver.
     #[inline]
     pub fn accepted(&self, stream: usize, n: u64) {
-        if let Some(cell) = self.cells.get(stream) {
-            cell.sent.add(n);
+        if let Some(sent) = self.sent.get(stream) {
+            sent.add(n);
         }
     }
 
@@ -136,6 +138,7 @@ impl IntervalWriter {
     pub fn row(&mut self, at: Nanos, n: u64) -> Option<Row<'_>> {
         let slot = self.slot(at, n)?;
         Some(Row {
+            sent: self.ring.sent_at(slot),
             cells: self.ring.cells_at(slot),
             latency: self.ring.latency_at(slot),
         })

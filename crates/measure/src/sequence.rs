@@ -135,7 +135,7 @@ impl SequenceWindow {
     }
 
     /// Sets the bits that are not set yet.
-    #[inline(never)]
+    #[inline]
     fn write(&mut self) {
         let n = u64::from(std::mem::take(&mut self.unwritten));
         self.next -= n;
@@ -143,6 +143,7 @@ impl SequenceWindow {
     }
 
     /// Sets the bits of the next `n` numbers.
+    #[inline]
     fn append(&mut self, n: u64) {
         self.enter(n);
         self.fill(self.next, n);

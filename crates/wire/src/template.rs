@@ -20,28 +20,27 @@ const STRETCH: u32 = 64;
 
 /// A frame ready to be sent over and over.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(align(64))]
 pub struct Template {
     /// The frame's first bytes, zeros after its end.
     line: [u8; LINE],
-    // One more line has all that a frame of a line and of one flow takes.
-    bytes: Box<[u8]>,
+    /// IPv4 without tags in at most one line: everything at fixed offsets.
+    is_plain_line: bool,
+    ipv6: bool,
+    probe_at: usize,
     /// Lane in the upper 16 bits, room for the sequence below.
     lane: u64,
     /// What the varying fields are subtracted from: stands for all other fields, the ports of flow 0
     /// included.
     udp_base: u64,
-    /// What of the varying sum enters the checksum field: all bits, or none when the NIC completes it.
-    patch: u64,
-    /// IPv4 without tags in at most one line: everything at fixed offsets.
-    is_plain_line: bool,
-    ipv6: bool,
-    probe_at: usize,
     /// As `udp_base`, but without ports.
     udp_portless: u64,
+    /// What of the varying sum enters the checksum field: all bits, or none when the NIC completes it.
+    patch: u64,
     /// As `udp_base`, for the IPv4 header checksum.
     ip_base: u64,
     flows: Flows,
+    bytes: Box<[u8]>,
 }
 
 /// What one flow of a template has of its own.

@@ -274,7 +274,7 @@ impl Books {
     }
 
     /// Books the first runs, which have that stamp, whose age is a latency. Returns the others.
-    #[inline(never)]
+    #[inline]
     fn account_timed<'r>(&mut self, runs: &'r [Run], stamp: &Stamp, at: Nanos) -> &'r [Run] {
         let age = stamp.age;
         let mut latency = self.latency.value(age);

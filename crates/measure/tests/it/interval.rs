@@ -105,24 +105,24 @@ fn what_finds_no_slot_is_counted_and_overwrites_nothing() {
     let ring = ring(1, 4);
     let mut writer = IntervalWriter::new(Arc::clone(&ring));
     for interval in 0..6 {
-        accepted(&mut writer, Nanos(100 + interval * MS), 0, 1);
+        received(&mut writer, Nanos(100 + interval * MS), 0, 1_000, 1);
     }
     assert_eq!(ring.overrun(), 2);
     writer.finish();
     let mut collector = IntervalCollector::new(vec![Arc::clone(&ring)], 0);
-    assert_eq!(collector.next_final().unwrap().total().sent, 1);
+    assert_eq!(collector.next_final().unwrap().total().received, 1);
     // One slot is free again: interval 4 fits now, interval 5 still does not.
-    accepted(&mut writer, Nanos(100 + 4 * MS), 0, 7);
-    accepted(&mut writer, Nanos(100 + 5 * MS), 0, 1);
+    received(&mut writer, Nanos(100 + 4 * MS), 0, 1_000, 7);
+    received(&mut writer, Nanos(100 + 5 * MS), 0, 1_000, 1);
     assert_eq!(ring.overrun(), 3);
     // Interval 0 is closed.
-    accepted(&mut writer, Nanos(100), 0, 5);
-    accepted(&mut writer, Nanos(99), 0, 5);
+    received(&mut writer, Nanos(100), 0, 1_000, 5);
+    received(&mut writer, Nanos(99), 0, 1_000, 5);
     assert_eq!(ring.stale(), 10);
-    let sent: Vec<u64> = std::iter::from_fn(|| collector.next_remaining(Nanos(100 + 5 * MS)))
-        .map(|row| row.total().sent)
+    let came: Vec<u64> = std::iter::from_fn(|| collector.next_remaining(Nanos(100 + 5 * MS)))
+        .map(|row| row.total().received)
         .collect();
-    assert_eq!(sent, [1, 1, 1, 7]);
+    assert_eq!(came, [1, 1, 1, 7]);
     assert_eq!((collector.overrun(), collector.stale()), (3, 10));
 }
 
