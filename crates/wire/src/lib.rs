@@ -50,7 +50,7 @@ pub use receive::{Class, Verify, classify, peek};
 pub use reflect::reflect;
 pub use reflector::Reflector;
 pub use reflector_counters::ReflectorCounters;
-pub use template::{Flow, Template};
+pub use template::{Flow, Stretch, Template};
 pub use template_spec::{MAX_FRAME_SIZE, TemplateError, TemplateSpec};
 pub use vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE, VlanError, VlanTag};
 

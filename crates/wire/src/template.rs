@@ -58,11 +58,55 @@ pub struct Flow {
     udp_portless: u64,
 }
 
-impl Flow {
-    /// Goes on to the flow that is `step` after it, on a stretch of [`Template::stretch`].
+/// Flows of a template that differ in their source ports only.
+#[derive(Clone, Debug)]
+pub struct Stretch<'t> {
+    template: &'t Template,
+    /// The template's first bytes with what these flows have in common.
+    line: [u8; LINE],
+    /// The present one.
+    flow: Flow,
+    len: u32,
+}
+
+impl Stretch<'_> {
+    /// How many flows there are, at first.
+    #[inline]
+    #[must_use]
+    pub const fn flows(&self) -> u32 {
+        self.len
+    }
+
+    /// Goes on to the flow that is `step` after the present one.
     #[inline]
     pub const fn next(&mut self, step: u32) {
-        self.ports = self.ports.wrapping_add(step << 16);
+        self.flow.ports = self.flow.ports.wrapping_add(step << 16);
+    }
+
+    /// Writes one packet of the present flow: see [`Template::write`].
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "per packet: the line stays in registers")]
+    pub fn write(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64) {
+        let (template, sequence) = (self.template, sequence & LOW_48);
+        if !template.is_plain_line {
+            return template.write_any(room, stamp, sequence, Some(&self.flow));
+        }
+        if let Some(to) = room.first_chunk_mut::<LINE>() {
+            *to = self.line;
+            put_be32(to, 34, self.flow.ports);
+            template.write_varying(to, stamp, sequence, Some(&self.flow));
+        }
+    }
+}
+
+impl Flow {
+    /// Writes the source address, where it is another than flow 0's, into a plain line.
+    #[inline]
+    fn write_source(&self, line: &mut [u8; LINE]) {
+        if self.has_moved {
+            put_be32(line, 26, self.source_low);
+            put_be16(line, 24, self.ip_checksum);
+        }
     }
 
     #[inline]
@@ -195,10 +239,10 @@ impl Template {
         self.flows.dst_ports == 1 && self.flows.count >= STRETCH
     }
 
-    /// Flow `number`, and how many flows, this one among them, can be reached from it by [`Flow::next`] with `step`.
+    /// Flow `number`, and the flows that can be reached from it by [`Stretch::next`] with `step`.
     #[inline]
     #[must_use]
-    pub fn stretch(&self, number: u32, step: u32) -> (Flow, u32) {
+    pub fn stretch(&self, number: u32, step: u32) -> Stretch<'_> {
         let place = self.flows.place(number);
         let ports = (place.src_end - place.src_port).min(self.flows.count - number);
         let len = match (self.flows.dst_ports, step) {
@@ -206,7 +250,17 @@ impl Template {
             (1, 2..) => (ports - 1) / step + 1,
             _ => 1,
         };
-        (self.flow_at(&place), len)
+        let flow = self.flow_at(&place);
+        let mut line = self.line;
+        if self.is_plain_line {
+            flow.write_source(&mut line);
+        }
+        Stretch {
+            template: self,
+            line,
+            flow,
+            len,
+        }
     }
 
     #[inline]
@@ -249,17 +303,21 @@ impl Template {
     #[allow(clippy::inline_always, reason = "as above")]
     fn write_line(&self, line: &mut [u8; LINE], stamp: &BurstStamp, sequence: u64, flow: Option<&Flow>) {
         *line = self.line;
+        if let Some(flow) = flow {
+            put_be32(line, 34, flow.ports);
+            flow.write_source(line);
+        }
+        self.write_varying(line, stamp, sequence, flow);
+    }
+
+    /// Writes what no two packets have in common.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    fn write_varying(&self, line: &mut [u8; LINE], stamp: &BurstStamp, sequence: u64, flow: Option<&Flow>) {
         line[45] = stamp.lag;
         // The time's upper two bytes are zeros that the sequence then overwrites.
         put_be64(line, 52, stamp.time_ns);
         put_be64(line, 46, self.lane | sequence);
-        if let Some(flow) = flow {
-            put_be32(line, 34, flow.ports);
-            if flow.has_moved {
-                put_be32(line, 26, flow.source_low);
-                put_be16(line, 24, flow.ip_checksum);
-            }
-        }
         put_be16(line, 40, self.udp_checksum(stamp.sum + sequence, flow));
     }
 

@@ -41,12 +41,12 @@ impl Lane {
         } else if template.has_stretches() {
             let mut left = count;
             while left > 0 {
-                let (mut flow, run) = template.stretch(self.flow, self.flow_step);
-                let run = left.min(run as usize);
+                let mut stretch = template.stretch(self.flow, self.flow_step);
+                let run = left.min(stretch.flows() as usize);
                 for blank in frames.blanks(first, run) {
-                    template.write(blank.write(len), stamp, sequence, Some(&flow));
+                    stretch.write(blank.write(len), stamp, sequence);
                     sequence += 1;
-                    flow.next(self.flow_step);
+                    stretch.next(self.flow_step);
                 }
                 self.skip(run as u64);
                 first += run;

@@ -99,16 +99,17 @@ proptest! {
         let plain = Template::new(&spec).unwrap();
         let (number, step) = (number % flows, step % flows);
         for template in [plain.clone(), plain.with_checksum_offload()] {
-            let (mut flow, len) = template.stretch(number, step);
+            let mut stretch = template.stretch(number, step);
+            let len = stretch.flows();
             prop_assert!(len >= 1 && number + (len - 1) * step < flows);
             for at in 0..len {
                 if at < 3 || at + 3 > len {
                     let mut written = vec![0xEE; template.room_needed()];
-                    template.write(&mut written, &BurstStamp::new(7, 0), 9, Some(&flow));
+                    stretch.write(&mut written, &BurstStamp::new(7, 0), 9);
                     written.truncate(template.frame_len());
                     prop_assert_eq!(written, packet(&template, 7, 0, 9, number + at * step), "{} of {}", at, len);
                 }
-                flow.next(step);
+                stretch.next(step);
             }
         }
     }
