@@ -63,7 +63,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
         mac: [2, 0, 0, 0, 0, last],
         ips: Vec::new(),
     };
-    let buffers = DpdkBuffers::new(eal, pool);
+    let buffers = DpdkBuffers::new(eal, pool, false);
     let send_counters = SendCounters::new();
     let mut send = SendTask::new(
         DpdkTransmit::new(eal, tx),

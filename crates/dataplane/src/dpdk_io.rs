@@ -10,13 +10,26 @@ pub struct DpdkReceive<'e> {
     eal: &'e Eal,
     queue: RxQueue<'e>,
     cold: bool,
+    is_far: bool,
 }
 
 impl<'e> DpdkReceive<'e> {
     /// Receives from `queue`. `cold` says that a device or another core writes its frames, so that they are worth
     /// being fetched ahead; where the driver copies them on this core, they are here already.
     pub fn new(eal: &'e Eal, queue: RxQueue<'e>, cold: bool) -> Self {
-        Self { eal, queue, cold }
+        Self {
+            eal,
+            queue,
+            cold,
+            is_far: false,
+        }
+    }
+
+    /// The same where that is certain: then long frames are fetched whole, which costs a core that has them already.
+    #[must_use]
+    pub fn from_afar(mut self, is_far: bool) -> Self {
+        self.is_far = is_far;
+        self
     }
 }
 
@@ -38,12 +51,14 @@ impl<'e> DpdkTransmit<'e> {
 pub struct DpdkBuffers<'p, 'e> {
     eal: &'e Eal,
     pool: &'p Pool<'e>,
+    is_far: bool,
 }
 
 impl<'p, 'e> DpdkBuffers<'p, 'e> {
-    /// Takes them from `pool`.
-    pub fn new(eal: &'e Eal, pool: &'p Pool<'e>) -> Self {
-        Self { eal, pool }
+    /// Takes them from `pool`. `is_far` says that another core reads what is written into them, so that they are worth being
+    /// fetched back ahead.
+    pub fn new(eal: &'e Eal, pool: &'p Pool<'e>, is_far: bool) -> Self {
+        Self { eal, pool, is_far }
     }
 }
 
@@ -60,6 +75,10 @@ impl<'e> Receive for DpdkReceive<'e> {
             into.prefetch_all();
         }
         count
+    }
+    #[inline]
+    fn is_far(&self) -> bool {
+        self.is_far
     }
 }
 
@@ -79,7 +98,7 @@ impl<'e> Allocate for DpdkBuffers<'_, 'e> {
     type Frames = Burst<'e>;
 
     fn batch(&self) -> Burst<'e> {
-        Burst::new(self.eal)
+        Burst::new(self.eal).from_afar(self.is_far)
     }
     #[inline]
     fn allocate(&mut self, into: &mut Burst<'e>, count: usize) -> usize {
@@ -122,6 +141,10 @@ impl Frames for Burst<'_> {
     #[inline]
     fn stamp(&self, index: usize) -> Option<NicStamp> {
         Burst::rx_timestamp(self, index).map(NicStamp)
+    }
+    #[inline]
+    fn prefetch_rest(&self, index: usize) {
+        Burst::prefetch_rest(self, index);
     }
     #[inline]
     fn clear(&mut self) {
@@ -170,6 +193,14 @@ impl FreshFrames for Burst<'_> {
     #[inline(always)]
     fn blanks(&mut self, first: usize, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
         Burst::blanks(self, first, count)
+    }
+    #[inline]
+    fn is_far(&self) -> bool {
+        Burst::is_far(self)
+    }
+    #[inline]
+    fn prefetch_rest_to_write(&self, index: usize, len: usize) {
+        Burst::prefetch_rest_to_write(self, index, len);
     }
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool) {
         Burst::request_udp_checksum(self, index, l2_len as u16, l3_len as u16, ipv6);

@@ -28,6 +28,9 @@ pub trait Frames {
     fn whole_len(&self, index: usize) -> usize;
     /// When the NIC received frame `index`, where it says so.
     fn stamp(&self, index: usize) -> Option<NicStamp>;
+    /// Starts fetching frame `index`, if there is one, behind its first line.
+    #[inline]
+    fn prefetch_rest(&self, _index: usize) {}
     /// Frees every frame.
     fn clear(&mut self);
 
@@ -69,6 +72,14 @@ pub trait FramesMut: Frames + Sized {
 pub trait FreshFrames: Frames {
     /// Makes buffer `index` a frame of `len` bytes and returns its room to write into.
     fn write(&mut self, index: usize, len: usize) -> &mut [u8];
+    /// Whether the buffers were last in another core's cache, so that long ones are worth being fetched before they are written.
+    #[inline]
+    fn is_far(&self) -> bool {
+        false
+    }
+    /// Starts fetching buffer `index`, if there is one, behind its first line, to be written as a frame of `len` bytes.
+    #[inline]
+    fn prefetch_rest_to_write(&self, _index: usize, _len: usize) {}
     /// `count` buffers from `first` on, to be written one after the other: what [`FreshFrames::write`] does, without
     /// looking each one up.
     fn blanks(&mut self, first: usize, count: usize) -> impl Iterator<Item = impl Blank<'_>>;
@@ -91,6 +102,11 @@ pub trait Receive: Send {
     fn batch(&self) -> Self::Frames;
     /// Appends up to `max` frames and returns how many came. Never waits.
     fn receive(&mut self, into: &mut Self::Frames, max: usize) -> usize;
+    /// Whether long frames are worth being fetched whole, by [`Frames::prefetch_rest`].
+    #[inline]
+    fn is_far(&self) -> bool {
+        false
+    }
     /// Takes what control has left for the queue, as [`crate::Task::renew`] has it.
     fn renew(&mut self) {}
 }

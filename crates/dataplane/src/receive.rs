@@ -17,6 +17,11 @@ use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
 use books::{Books, Run};
 
+/// A longer frame has more than its first line.
+const LINE: usize = 64;
+/// So many frames before it is judged, a long one is fetched.
+const AHEAD: usize = 2;
+
 /// Buffers that a receiving task may hold back.
 pub const fn buffers_held(burst: usize) -> usize {
     burst
@@ -49,10 +54,12 @@ impl<R: Receive> ReceiveTask<R> {
         }
     }
 
-    /// `SHARES`: whether ports of the run may share a link, and each probe is asked where it comes from.
+    /// `ALONE`: no port of the run shares a link with another, so that no probe is asked where it comes from, and no frame is
+    /// in another core's cache, from which what is read of it is worth being fetched ahead.
     #[inline]
-    fn account_burst<const SHARES: bool>(&mut self, at: Nanos) {
+    fn account_burst<const ALONE: bool>(&mut self, at: Nanos) {
         let Self {
+            io,
             frames,
             classifier,
             whole,
@@ -63,14 +70,18 @@ impl<R: Receive> ReceiveTask<R> {
         let count = frames.len();
         let (mut run, mut complete) = (Run::NONE, 0);
         let mut bytes = 0;
+        let fetches = io.is_far() && books.plan.verify != Verify::None;
         // A copy on the stack: nothing that is called here can change it, so it stays in registers.
         let mut judge = *classifier;
         let mut each = frames.each();
         while let Some((frame, whole_len)) = each.next() {
             bytes += whole_len as u64;
+            if !ALONE && fetches && frame.len() > LINE {
+                frames.prefetch_rest(count - 1 - each.len() + AHEAD);
+            }
             let probe = match judge.classify_first(frame, whole_len) {
                 Some(Class::Probe(probe)) => {
-                    if SHARES {
+                    if !ALONE {
                         books.hear(frame);
                     }
                     Some(probe)
@@ -137,10 +148,10 @@ impl<R: Receive> Task for ReceiveTask<R> {
         // A worker that was stopped before it received, after it had looked at the phase, finds frames of the run.
         if phase == Phase::Warm && at < self.books.plan.start {
             self.flush();
-        } else if self.books.plan.own_macs.is_empty() {
-            self.account_burst::<false>(at);
-        } else {
+        } else if self.books.plan.own_macs.is_empty() && !self.io.is_far() {
             self.account_burst::<true>(at);
+        } else {
+            self.account_burst::<false>(at);
         }
         self.frames.clear();
         count

@@ -342,6 +342,11 @@ impl<R: Receive> Receive for Tapped<R> {
         count
     }
 
+    #[inline]
+    fn is_far(&self) -> bool {
+        self.queue.is_far()
+    }
+
     fn renew(&mut self) {
         self.exchange();
     }

@@ -19,6 +19,8 @@ pub struct Burst<'e> {
     /// When all packets came straight from pools: the shortest room of those pools, bytes; else 0. Such packets are
     /// plain (one owner, one segment, their own buffer), so [`Burst::write`] need not read them first.
     plain_room: usize,
+    /// Whether its packets were last in another core's cache.
+    is_far: bool,
     eal: PhantomData<&'e Eal>,
 }
 
@@ -33,7 +35,31 @@ impl<'e> Burst<'e> {
             start: 0,
             len: 0,
             plain_room: 0,
+            is_far: false,
             eal: PhantomData,
+        }
+    }
+
+    /// The same for packets that another core had last.
+    #[must_use]
+    pub fn from_afar(mut self, is_far: bool) -> Self {
+        self.is_far = is_far;
+        self
+    }
+
+    /// Whether its packets were last in another core's cache, so that long ones are worth being fetched before they are
+    /// written.
+    #[inline]
+    pub fn is_far(&self) -> bool {
+        self.is_far
+    }
+
+    /// Starts fetching the bytes of packet `index`, if there is one, behind their first line, to be written as a frame of `len`
+    /// bytes.
+    #[inline]
+    pub fn prefetch_rest_to_write(&self, index: usize, len: usize) {
+        if index < self.len {
+            raw::prefetch_rest_to_write(self.at(index), len);
         }
     }
 
@@ -174,6 +200,15 @@ impl<'e> Burst<'e> {
         for mbuf in &self.mbufs[self.start..self.start + self.len] {
             raw::prefetch_header(*mbuf);
             raw::prefetch_data(*mbuf);
+        }
+    }
+
+    /// Starts fetching the bytes of packet `index`, if there is one, behind their first line.
+    #[inline]
+    pub fn prefetch_rest(&self, index: usize) {
+        if index < self.len {
+            // SAFETY: this burst owns the packet.
+            unsafe { raw::prefetch_rest(self.at(index)) }
         }
     }
 

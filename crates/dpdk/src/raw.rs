@@ -223,6 +223,9 @@ pub(crate) unsafe fn set_len(mbuf: RawMbuf, len: usize) {
 /// The shortest room [`write`] gives, bytes: a frame this short is written as one copy of one cache line.
 pub(crate) const ROOM_MIN: usize = 64;
 
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+
 /// Makes `mbuf` a fresh frame of `len` bytes and returns its room: the frame, or [`ROOM_MIN`] bytes if it is shorter.
 /// # Panics
 /// When the room is shorter than that.
@@ -306,6 +309,36 @@ pub(crate) fn prefetch_header(mbuf: RawMbuf) {
 #[inline]
 pub(crate) fn prefetch_data(mbuf: RawMbuf) {
     prefetch(mbuf.cast::<u8>().wrapping_add(ROOM_OFFSET));
+}
+
+/// Fetches the frame's lines behind the first into the cache.
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn prefetch_rest(mbuf: RawMbuf) {
+    // SAFETY: by the caller.
+    let (data, len) = unsafe { (data(mbuf), data_len(mbuf)) };
+    for at in (LINE..len).step_by(LINE) {
+        prefetch(data.wrapping_add(at));
+    }
+}
+
+/// Fetches the lines behind the first of a frame that is to be `len` bytes long, for writing. The first is fetched when the
+/// packet is allocated.
+#[inline]
+pub(crate) fn prefetch_rest_to_write(mbuf: RawMbuf, len: usize) {
+    let data = mbuf.cast::<u8>().wrapping_add(ROOM_OFFSET);
+    for at in (LINE..len).step_by(LINE) {
+        let line = data.wrapping_add(at);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch never faults, whatever the address. The intrinsic needs PRFCHW declared; every x86-64 executes
+        // the instruction, the oldest as a no-operation.
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        prefetch(line);
+    }
 }
 
 #[inline]

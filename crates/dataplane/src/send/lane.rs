@@ -4,6 +4,11 @@ use wire::{BurstStamp, Template};
 
 use crate::io::{Blank, FreshFrames};
 
+/// A longer frame has more than its first line.
+const LINE: usize = 64;
+/// So many frames before it is written, a long one is fetched.
+const AHEAD: usize = 2;
+
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lane {
     /// Of the next packet: so many were built.
@@ -32,6 +37,9 @@ impl Lane {
         count: usize,
     ) {
         let len = template.frame_len();
+        if len > LINE && frames.is_far() {
+            return self.write_far(template, stamp, frames, first, count);
+        }
         let mut sequence = self.sequence;
         if self.flows == 1 {
             for blank in frames.blanks(first, count) {
@@ -63,11 +71,33 @@ impl Lane {
         self.sequence = sequence;
     }
 
+    /// Writes `count` long frames, each fetched a little before it is written.
+    #[inline(never)]
+    fn write_far(
+        &mut self,
+        template: &Template,
+        stamp: &BurstStamp,
+        frames: &mut impl FreshFrames,
+        first: usize,
+        count: usize,
+    ) {
+        let len = template.frame_len();
+        for index in first..first + count {
+            frames.prefetch_rest_to_write(index + AHEAD, len);
+            self.write_in(template, stamp, frames.write(index, len));
+        }
+    }
+
     /// Writes one frame.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as above")]
     pub(super) fn write_one<'b>(&mut self, template: &Template, stamp: &BurstStamp, blank: impl Blank<'b>) {
-        let room = blank.write(template.frame_len());
+        self.write_in(template, stamp, blank.write(template.frame_len()));
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    fn write_in(&mut self, template: &Template, stamp: &BurstStamp, room: &mut [u8]) {
         if self.flows == 1 {
             template.write(room, stamp, self.sequence, None);
         } else {

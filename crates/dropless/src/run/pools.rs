@@ -232,9 +232,9 @@ impl<'e> Pools<'e> {
 }
 
 impl<'p, 'e> Dpdk<'p, 'e> {
-    /// Where a task of this port takes fresh buffers from.
-    pub fn buffers(self) -> DpdkBuffers<'p, 'e> {
-        DpdkBuffers::new(self.eal, self.pool)
+    /// Where a task of this port takes fresh buffers from; `is_far`: what it writes another core reads.
+    pub fn buffers(self, is_far: bool) -> DpdkBuffers<'p, 'e> {
+        DpdkBuffers::new(self.eal, self.pool, is_far)
     }
 }
 

@@ -9,6 +9,8 @@ use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::tap::{TapSlot, Tapped};
 use dataplane::worker::WorkerCounters;
+use dpdk::RxQueue;
+use host::Medium;
 use measure::{Clock, Ticks};
 use report::rundir::RunDir;
 
@@ -122,7 +124,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         let task = match (rx, self.dpdk(port)) {
             (Rx::Socket(rx), _) => task.on(Tapped::new(*rx, tap)),
             (Rx::Device(rx), Some(dpdk)) => {
-                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(port));
+                let rx = self.receiver(dpdk, port, rx);
                 task.on(Tapped::new(rx, tap))
             }
             (Rx::Device(_), None) => return false,
@@ -142,7 +144,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     ) -> Option<Box<dyn Source + 'p>> {
         let (source, receiver) = match (rx, self.dpdk(port)) {
             (Rx::Socket(rx), _) => source.on(*rx),
-            (Rx::Device(rx), Some(dpdk)) => source.on(DpdkReceive::new(dpdk.eal, rx, self.is_cold(port))),
+            (Rx::Device(rx), Some(dpdk)) => source.on(self.receiver(dpdk, port, rx)),
             (Rx::Device(_), None) => return None,
         };
         if let Some(receiver) = receiver {
@@ -172,7 +174,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             }
             (Tx::Device(tx), Some(dpdk)) => {
                 let tx = DpdkTransmit::new(dpdk.eal, tx);
-                task.on(Tapped::new(tx, tap), dpdk.buffers())
+                task.on(Tapped::new(tx, tap), dpdk.buffers(self.is_far(port)))
             }
             (Tx::Device(_), None) => return false,
         };
@@ -197,12 +199,12 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
                 task.on(Tapped::new(*rx, taps_in), Tapped::new(*tx, taps_out), buffers)
             }
             (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => {
-                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(from));
+                let rx = self.receiver(dpdk, from, rx);
                 let tx = DpdkTransmit::new(dpdk.eal, tx);
                 task.on(
                     Tapped::new(rx, taps_in),
                     Tapped::new(tx, taps_out),
-                    dpdk.buffers(),
+                    dpdk.buffers(false),
                 )
             }
             _ => return false,
@@ -234,7 +236,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         };
         let taps_in = self.tap(worker, from, Direction::In);
         let taps_out = self.tap(worker, to, Direction::Out);
-        let buffers = self.dpdk(from).unwrap_or(dpdk).buffers();
+        let buffers = self.dpdk(from).unwrap_or(dpdk).buffers(false);
         let towards = towards.and_then(|tx| match tx {
             Tx::Device(tx) => Some(DpdkTransmit::new(dpdk.eal, tx)),
             Tx::Socket(_) => None,
@@ -243,7 +245,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             Rx::Device(rx) => Some(DpdkReceive::new(dpdk.eal, rx, false)),
             Rx::Socket(_) => None,
         });
-        let rx = Tapped::new(DpdkReceive::new(dpdk.eal, rx, self.is_cold(from)), taps_in);
+        let rx = Tapped::new(self.receiver(dpdk, from, rx), taps_in);
         let tx = Tapped::new(DpdkTransmit::new(dpdk.eal, tx), taps_out);
         let task = task.on((rx, tx), (towards, comes), buffers);
         self.workers[worker].add(role, task);
@@ -269,8 +271,20 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         std::mem::take(&mut self.taps)
     }
 
+    fn receiver(&self, dpdk: Dpdk<'p, 'e>, port: usize, rx: RxQueue<'e>) -> DpdkReceive<'e> {
+        DpdkReceive::new(dpdk.eal, rx, self.ports[port].traits().frames_are_cold)
+            .from_afar(self.is_cold(port))
+    }
+
+    /// Whether another core, or a device, wrote what comes in through a port.
     fn is_cold(&self, port: usize) -> bool {
-        self.ports[port].traits().frames_are_cold
+        let traits = self.ports[port].traits();
+        traits.frames_are_cold && (traits.medium != Medium::Process || self.cores.len() > 1)
+    }
+
+    /// Whether another core reads what goes out through a port, where it lies. A NIC leaves it in this core's cache.
+    fn is_far(&self, port: usize) -> bool {
+        self.is_cold(port) && matches!(self.ports[port].traits().medium, Medium::Process | Medium::Peer)
     }
 
     fn dpdk(&self, port: usize) -> Option<Dpdk<'p, 'e>> {
