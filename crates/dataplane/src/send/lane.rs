@@ -37,7 +37,7 @@ impl Lane {
         count: usize,
     ) {
         let len = template.frame_len();
-        if len > LINE && frames.is_far() {
+        if len > LINE && count > AHEAD && frames.is_far() {
             return self.write_far(template, stamp, frames, first, count);
         }
         let mut sequence = self.sequence;
@@ -82,8 +82,12 @@ impl Lane {
         count: usize,
     ) {
         let len = template.frame_len();
-        for index in first..first + count {
-            frames.prefetch_rest_to_write(index + AHEAD, len);
+        let end = first + count;
+        for index in first..end {
+            // What comes after these may be shorter.
+            if index + AHEAD < end {
+                frames.prefetch_rest_to_write(index + AHEAD, len);
+            }
             self.write_in(template, stamp, frames.write(index, len));
         }
     }
