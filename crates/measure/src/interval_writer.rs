@@ -109,15 +109,24 @@ impl IntervalWriter {
             self.move_to(at);
         }
         let released = self.ring.released();
-        if self.index < released || at.0 < self.begin_ns {
+        if at.0 >= self.begin_ns && (released..released + self.ring.slots() as u64).contains(&self.index) {
+            return Some(self.slot);
+        }
+        self.outside(at, n);
+        None
+    }
+
+    /// `n` packets sent at `at` found no room, even if there is room by now.
+    #[cold]
+    pub fn outside(&mut self, at: Nanos, n: u64) {
+        if at.0 < self.begin_ns || at.0 >= self.end_ns {
+            self.move_to(at);
+        }
+        if self.index < self.ring.released() || at.0 < self.begin_ns {
             self.ring.count_stale(n);
-            return None;
-        }
-        if self.index - released >= self.ring.slots() as u64 {
+        } else {
             self.ring.count_overrun(n);
-            return None;
         }
-        Some(self.slot)
     }
 
     /// Makes the interval of `at` the present one.

@@ -142,12 +142,17 @@ impl SequenceWindow {
         self.append(n);
     }
 
-    /// Sets the bits of the next `n` numbers.
+    /// Sets the bits of the next `n` numbers: word by word, for a word may be handed over that the first of them are in.
     #[inline]
     fn append(&mut self, n: u64) {
-        self.enter(n);
-        self.fill(self.next, n);
-        self.next += n;
+        let mut left = n;
+        while left != 0 {
+            let count = (64 - self.next % 64).min(left);
+            self.enter(count);
+            self.fill(self.next, count);
+            self.next += count;
+            left -= count;
+        }
     }
 
     /// Before the numbers up to `next + n` are written: where they begin new words, the old ones are handed over.
@@ -215,11 +220,10 @@ impl SequenceWindow {
         }
         if ahead > 0 {
             let gap = ahead.unsigned_abs();
-            self.enter(gap + n);
+            self.enter(gap);
             self.clear(self.next, gap);
             self.next += gap;
-            self.fill(self.next, n);
-            self.next += n;
+            self.append(n);
             return Outcome {
                 fresh: n,
                 ..Outcome::default()

@@ -45,7 +45,8 @@ impl Lane {
         }
     }
 
-    /// Records a run that may begin with any number; `None` if its sender has not come so far.
+    /// Records a run that may begin with any number; `None` if its sender has not come so far. And whether it contradicts what
+    /// came before.
     fn record(
         &mut self,
         number: usize,
@@ -53,12 +54,15 @@ impl Lane {
         plan: &ReceivePlan,
         holes: &mut Vec<Hole>,
         at: Nanos,
-    ) -> Option<Outcome> {
+    ) -> (Option<Outcome>, bool) {
         let sequence = run.sequence();
+        let mut order = self.order;
+        let contradicts = !order.goes_with(sequence, run.time());
         if self.window.is_ahead(sequence) {
             if !plan.was_sent(run) {
                 plan.counters.never_sent.add(run.count);
-                return None;
+                // Its number is none of the lane's: what is expected is above all others.
+                return (None, contradicts);
             }
             if holes.len() < plan.holes_max {
                 let next = self.window.next_expected();
@@ -70,12 +74,13 @@ impl Lane {
                 });
             }
         }
+        self.order = order;
         let outcome = self.window.record(sequence, run.count);
         self.duplicate += outcome.duplicate;
         self.too_old += outcome.too_old;
         plan.counters.duplicate.add(outcome.duplicate);
         plan.counters.too_old.add(outcome.too_old);
-        Some(outcome)
+        (Some(outcome), contradicts)
     }
 
     /// Books copies, and what came out of order.
@@ -182,6 +187,8 @@ struct Stamp {
     sent_at: Nanos,
     age: u64,
     age_is: Age,
+    /// It came before it was sent.
+    is_backwards: bool,
 }
 
 /// What an age says of a probe.
@@ -296,12 +303,9 @@ impl Books {
                     self.contradictions += 1;
                 }
             } else {
-                if !lane.order.goes_with(run.sequence(), run.time()) {
-                    self.contradictions += 1;
-                }
-                let Some(outcome) = lane.record(number, run, &self.plan, &mut self.holes, at) else {
-                    continue;
-                };
+                let (outcome, contradicts) = lane.record(number, run, &self.plan, &mut self.holes, at);
+                self.contradictions += u64::from(contradicts);
+                let Some(outcome) = outcome else { continue };
                 lane.account_disorder(&outcome, stream, row, &self.plan.counters);
                 copies += outcome.duplicate;
                 fresh = outcome.fresh;
@@ -321,8 +325,7 @@ impl Books {
             row.timed(age, timed);
         }
         if !has_room {
-            // Counts them as those without.
-            _ = self.intervals.row(stamp.sent_at, timed + copies);
+            self.intervals.outside(stamp.sent_at, timed + copies);
         }
         rest.as_slice()
     }
@@ -340,17 +343,15 @@ impl Books {
                 continue;
             };
             let stream = usize::from(*stream);
+            if stamp.is_backwards {
+                self.clock_backwards += run.count;
+            }
             if stamp.age_is == Age::Stale {
                 counters.stale.add(run.count);
                 continue;
             }
-            if !lane.order.goes_with(run.sequence(), run.time()) {
-                self.contradictions += 1;
-            }
-            let outcome = lane.record(number, run, &self.plan, &mut self.holes, at);
-            if stamp.age_is == Age::Unknown {
-                self.clock_backwards += run.count;
-            }
+            let (outcome, contradicts) = lane.record(number, run, &self.plan, &mut self.holes, at);
+            self.contradictions += u64::from(contradicts);
             let Some(outcome) = outcome else { continue };
             // What is late, or a copy of it, is in the row of its arrival: that of its sending may be out.
             let in_row = outcome.duplicate
@@ -399,6 +400,7 @@ impl Books {
             sent_at,
             age,
             age_is,
+            is_backwards,
         }
     }
 

@@ -20,7 +20,7 @@ use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan, SendResult, SendTask};
 use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
-use measure::{Clock, Entry, IntervalRing, Nanos, Pacer, Rate, Ticks};
+use measure::{Clock, Entry, IntervalCollector, IntervalRing, Nanos, Pacer, Rate, Ticks};
 use proptest::prelude::*;
 use wire::{Addresses, Ends, Foreign, Template, TemplateSpec, Verify};
 
@@ -55,6 +55,9 @@ struct Case {
 
 struct Outcome {
     sent: SendResult,
+    /// What the intervals say of each stream, and what they had no room for.
+    sent_rows: Vec<u64>,
+    sent_outside: u64,
     received: ReceiveResult,
     send: Arc<SendCounters>,
     receive: Arc<ReceiveCounters>,
@@ -109,8 +112,9 @@ fn run(case: &Case) -> Outcome {
     let (there, back) = (MemoryLink::new(case.capacity), MemoryLink::new(case.capacity));
     let (send, receive) = (SendCounters::new(), ReceiveCounters::new());
     let (reflect, fault) = (ReflectCounters::new(), Arc::new(FaultCounters::default()));
-    let ring =
-        || Arc::new(IntervalRing::new(usize::from(case.streams), 50_000_000, 64, Nanos(START)).unwrap());
+    let streams = usize::from(case.streams);
+    let sent_in = Arc::new(IntervalRing::for_sender(streams, 50_000_000, 64, Nanos(START)).unwrap());
+    let received_in = Arc::new(IntervalRing::new(streams, 50_000_000, 64, Nanos(START)).unwrap());
     let replies = Arc::<ReplyQueue>::default();
     let me = Addresses {
         mac: [2, 0, 0, 0, 0, 1],
@@ -140,7 +144,7 @@ fn run(case: &Case) -> Outcome {
             backlog: 1024,
             cut: Arc::new(AtomicU64::new(u64::MAX)),
             clock,
-            intervals: ring(),
+            intervals: Arc::clone(&sent_in),
             counters: Arc::clone(&send),
             replies: Arc::clone(&replies),
             checksum_offload: case.offload,
@@ -193,7 +197,7 @@ fn run(case: &Case) -> Outcome {
             burst: 32,
             clock,
             tsc: now,
-            intervals: ring(),
+            intervals: received_in,
             counters: Arc::clone(&receive),
             me,
             replies,
@@ -235,7 +239,15 @@ fn run(case: &Case) -> Outcome {
     }
     assert_eq!(reflected.take().unwrap().held, 0, "the reflector keeps nothing");
     assert!(there.is_empty() && back.is_empty(), "nothing is left on the wire");
+    let mut collector = IntervalCollector::new(vec![sent_in], 0);
+    let mut sent_rows = vec![0; streams];
+    while let Some(row) = collector.next_remaining(Nanos(NOW.get())) {
+        let streams = sent_rows.iter_mut().zip(&row.streams);
+        streams.for_each(|(sum, stream)| *sum += stream.sent);
+    }
     Outcome {
+        sent_rows,
+        sent_outside: collector.overrun() + collector.stale(),
         sent: sent.take().unwrap(),
         received: received.take().unwrap(),
         send,
@@ -259,6 +271,10 @@ fn check(case: &Case) {
         "intended = accepted + unsent"
     );
     assert_eq!(o.send.accepted.get(), accepted);
+    assert_eq!(o.sent_rows.iter().sum::<u64>() + o.sent_outside, accepted);
+    if o.sent_outside == 0 {
+        assert_eq!(o.sent_rows, o.sent.accepted, "by streams");
+    }
     assert_eq!(
         o.send.full_ticks.get() > 0,
         o.send.queue_full.get() > 0,
