@@ -10,26 +10,13 @@ pub struct DpdkReceive<'e> {
     eal: &'e Eal,
     queue: RxQueue<'e>,
     cold: bool,
-    is_far: bool,
 }
 
 impl<'e> DpdkReceive<'e> {
     /// Receives from `queue`. `cold` says that a device or another core writes its frames, so that they are worth
-    /// being fetched ahead; where the driver copies them on this core, they are here already.
+    /// being fetched ahead, which costs a core that has them already: where the driver copies them on this core, they are here.
     pub fn new(eal: &'e Eal, queue: RxQueue<'e>, cold: bool) -> Self {
-        Self {
-            eal,
-            queue,
-            cold,
-            is_far: false,
-        }
-    }
-
-    /// The same where that is certain: then long frames are fetched whole, which costs a core that has them already.
-    #[must_use]
-    pub fn from_afar(mut self, is_far: bool) -> Self {
-        self.is_far = is_far;
-        self
+        Self { eal, queue, cold }
     }
 }
 
@@ -78,7 +65,7 @@ impl<'e> Receive for DpdkReceive<'e> {
     }
     #[inline]
     fn is_far(&self) -> bool {
-        self.is_far
+        self.cold
     }
 }
 

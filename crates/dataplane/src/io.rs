@@ -93,6 +93,11 @@ pub trait Blank<'b> {
     fn write(self, len: usize) -> &'b mut [u8];
 }
 
+/// A longer frame has more than its first line, bytes: the rest of it may be worth being fetched ahead.
+pub(crate) const LINE: usize = 64;
+/// So many frames before it is read or written, it is fetched.
+pub(crate) const AHEAD: usize = 2;
+
 /// Where frames come from.
 pub trait Receive: Send {
     /// The batch type.

@@ -12,15 +12,10 @@ pub use result::{LaneResult, ReceiveResult};
 use measure::{Nanos, Ticks};
 use wire::{Class, Classifier, Foreign, MAX_FRAME_SIZE, Verify, classify};
 
-use crate::io::{Frames, Receive};
+use crate::io::{AHEAD, Frames, LINE, Receive};
 use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
 use books::{Books, Run};
-
-/// A longer frame has more than its first line.
-const LINE: usize = 64;
-/// So many frames before it is judged, a long one is fetched.
-const AHEAD: usize = 2;
 
 /// Buffers that a receiving task may hold back.
 pub const fn buffers_held(burst: usize) -> usize {

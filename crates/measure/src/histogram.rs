@@ -57,6 +57,7 @@ pub(crate) struct Exact {
     pub sum: u128,
     pub min: u64,
     pub max: u64,
+    pub saturated: u64,
 }
 
 impl Default for Exact {
@@ -66,6 +67,7 @@ impl Default for Exact {
             sum: 0,
             min: u64::MAX,
             max: 0,
+            saturated: 0,
         }
     }
 }
@@ -86,7 +88,7 @@ impl Histogram {
     }
 
     /// A histogram from buckets counted elsewhere.
-    pub(crate) fn from_parts(sub_bits: u32, counts: Vec<u64>, exact: Exact, saturated: u64) -> Histogram {
+    pub(crate) fn from_parts(sub_bits: u32, counts: Vec<u64>, exact: Exact) -> Histogram {
         Histogram {
             sub_bits,
             count: counts.iter().copied().fold(0, u64::saturating_add),
@@ -94,7 +96,7 @@ impl Histogram {
             sum: exact.sum,
             min: exact.min,
             max: exact.max,
-            saturated,
+            saturated: exact.saturated,
         }
     }
 

@@ -12,7 +12,6 @@ use crate::histogram::{Exact, Histogram, RANGE_BITS, bucket_count, bucket_of, cl
 pub struct HistogramSet {
     sub_bits: u32,
     exact: Vec<Exact>,
-    saturated: Vec<u64>,
     /// By bucket, then by member.
     counts: Box<[u64]>,
 }
@@ -20,9 +19,8 @@ pub struct HistogramSet {
 /// Where one value is counted, of whichever member.
 pub struct Value<'h> {
     ns: u64,
+    saturates: bool,
     exact: &'h mut [Exact],
-    /// Of no member, where the value has a bucket.
-    saturated: &'h mut [u64],
     counts: &'h mut [u64],
 }
 
@@ -44,8 +42,8 @@ impl Value<'_> {
         if self.ns > exact.max {
             exact.max = self.ns;
         }
-        if let Some(saturated) = self.saturated.get_mut(member) {
-            *saturated += n;
+        if self.saturates {
+            exact.saturated += n;
         }
     }
 }
@@ -60,7 +58,6 @@ impl HistogramSet {
         HistogramSet {
             sub_bits,
             exact: vec![Exact::default(); members],
-            saturated: vec![0; members],
             counts,
         }
     }
@@ -78,8 +75,8 @@ impl HistogramSet {
         let first = bucket * members;
         Value {
             ns,
+            saturates,
             exact: &mut self.exact,
-            saturated: if saturates { &mut self.saturated } else { &mut [] },
             counts: self.counts.get_mut(first..first + members).unwrap_or_default(),
         }
     }
@@ -94,11 +91,12 @@ impl HistogramSet {
                 counts[bucket] = *count;
             }
         }
-        let exact = self.exact.iter().zip(&self.saturated);
-        let of = |(counts, (exact, saturated)): (_, (&Exact, &u64))| {
-            Histogram::from_parts(self.sub_bits, counts, *exact, *saturated)
-        };
-        counts.into_iter().zip(exact).map(of).collect()
+        let of = |(counts, exact)| Histogram::from_parts(self.sub_bits, counts, exact);
+        counts
+            .into_iter()
+            .zip(self.exact.iter().copied())
+            .map(of)
+            .collect()
     }
 }
 

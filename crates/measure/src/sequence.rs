@@ -58,12 +58,10 @@ pub struct Hole {
 /// Bit `i mod bits` belongs to number i for the numbers in `next - bits .. next`; a number is new exactly if its bit
 /// is clear. Advancing clears (or sets) every bit it passes, at most the whole window once.
 #[derive(Debug, Clone)]
-#[repr(C)]
 pub struct SequenceWindow {
     words: Box<[u64]>,
     /// Where numbers go that leave the window, if other queues see the lane, too.
     union: Option<Arc<LaneUnion>>,
-    // What is in order takes these only: they come last, and with what a lane has beside them fill a line of the cache.
     /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
     next: u64,
     /// So many numbers before `next` came one after the other, and their bits are not set yet: words of a thousand lanes

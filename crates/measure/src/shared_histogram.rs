@@ -135,8 +135,9 @@ impl<B: Bucket> Shared<B> {
             sum: (u128::from(self.sum_high.get()) << 64) | u128::from(self.sum_low.get()),
             min: self.min.get(),
             max: self.max.get(),
+            saturated: self.saturated.get(),
         };
-        Histogram::from_parts(self.sub_bits, counts, exact, self.saturated.get())
+        Histogram::from_parts(self.sub_bits, counts, exact)
     }
 
     /// Forgets everything; only while the writer does not write.

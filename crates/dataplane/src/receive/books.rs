@@ -12,16 +12,14 @@ use super::{LaneResult, ReceiveCounters, ReceivePlan, ReceiveResult};
 
 const LOW_48: u64 = (1 << 48) - 1;
 
-/// Two lines of the cache, of which what comes in order takes the second: a lane is looked at once a run of packets, which
-/// may be one packet.
-#[repr(C, align(64))]
+/// Two lines of the cache: a lane is looked at once a run of packets, which may be one packet.
+#[repr(align(64))]
 struct Lane {
     duplicate: u64,
     reordered: u64,
     extent_max: u64,
     late: u64,
     too_old: u64,
-    /// The end of this one is in the second line.
     window: SequenceWindow,
     order: SendOrder,
     jitter: Jitter,

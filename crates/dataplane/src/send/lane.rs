@@ -2,12 +2,7 @@
 
 use wire::{BurstStamp, Template};
 
-use crate::io::{Blank, FreshFrames};
-
-/// A longer frame has more than its first line.
-const LINE: usize = 64;
-/// So many frames before it is written, a long one is fetched.
-const AHEAD: usize = 2;
+use crate::io::{AHEAD, Blank, FreshFrames, LINE};
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lane {

@@ -1,26 +1,18 @@
 //! The books of a receiver do not depend on how what came was cut into bursts.
 #![allow(clippy::unwrap_used, reason = "a test says so by failing")]
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use dataplane::memory::MemoryLink;
 use dataplane::receive::{LaneResult, ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
-use dataplane::reflector_counters::Answers;
 use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
-use measure::{Clock, IntervalCollector, IntervalRing, IntervalRow, Nanos, Ticks};
+use measure::{IntervalCollector, IntervalRing, IntervalRow, Nanos};
 use proptest::prelude::*;
-use wire::{Addresses, BurstStamp, Foreign, Template, TemplateSpec, Verify};
+use wire::{BurstStamp, Foreign, Template};
 
-thread_local!(static NOW: Cell<u64> = const { Cell::new(0) });
+use crate::support::{START, now, receive_plan, set_now, spec};
 
-/// The virtual clock: one tick is one nanosecond.
-fn now() -> Ticks {
-    Ticks(NOW.get())
-}
-
-const START: u64 = 1_000_000_000;
 const DRAIN: u64 = 50_000_000;
 /// Of two streams; one more lane is nobody's.
 const LANES: u16 = 4;
@@ -34,21 +26,7 @@ struct Coming {
 }
 
 fn frame(probe: &Coming) -> Vec<u8> {
-    let template = Template::new(&TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size: 64,
-        ttl: 64,
-        dscp: 0,
-        run: 9,
-        lane: probe.lane,
-        flows: 1,
-        dst_ports: 7..=7,
-    });
-    let template = template.unwrap();
+    let template = Template::new(&spec(64, probe.lane)).unwrap();
     let mut frame = vec![0; 64];
     template.write(&mut frame, &BurstStamp::new(probe.stamp, 0), probe.sequence, None);
     frame.truncate(template.frame_len());
@@ -64,7 +42,7 @@ struct Left {
 
 /// What a receiver leaves that took these, each group at one time, in bursts of `burst`.
 fn receive(groups: &[(u64, Vec<Coming>)], burst: usize, slots: usize) -> Left {
-    NOW.set(START);
+    set_now(START);
     let wire = MemoryLink::new(1 << 12);
     let counters = ReceiveCounters::new();
     let intervals = Arc::new(IntervalRing::new(2, 1_000_000, slots, Nanos(START)).unwrap());
@@ -72,36 +50,17 @@ fn receive(groups: &[(u64, Vec<Coming>)], burst: usize, slots: usize) -> Left {
     let mut receiver = Box::new(ReceiveTask::new(
         wire.clone(),
         ReceivePlan {
-            first_lane: 0,
             lanes: LANES.into(),
             streams: 2,
             window: 64,
-            unions: Arc::default(),
-            own_macs: Arc::default(),
-            ends: Arc::default(),
-            latency_bits: 7,
-            run: 9,
-            start: Nanos(START),
-            drain_ns: DRAIN,
-            verify: Verify::Checksum,
             burst,
-            clock: Clock::from_calibration(0, 0, 1e9),
-            tsc: now,
             intervals: Arc::clone(&intervals),
-            counters: Arc::clone(&counters),
-            me: Addresses {
-                mac: [0; 6],
-                ips: Vec::new(),
-            },
-            replies: Arc::default(),
-            answers: Arc::new(Answers::to(0)),
-            holes_max: 1 << 16,
-            senders: Vec::new(),
+            ..receive_plan(&counters, DRAIN)
         },
         leave,
     ));
     for (at, group) in groups {
-        NOW.set(*at);
+        set_now(*at);
         for probe in group {
             wire.inject(&frame(probe));
         }
@@ -109,7 +68,7 @@ fn receive(groups: &[(u64, Vec<Coming>)], burst: usize, slots: usize) -> Left {
     }
     receiver.finish();
     let mut collector = IntervalCollector::new(vec![intervals], DRAIN);
-    let end = Nanos(NOW.get());
+    let end = Nanos(now().0);
     let rows = std::iter::from_fn(|| collector.next_remaining(end)).collect();
     Left {
         result: left.take().unwrap(),

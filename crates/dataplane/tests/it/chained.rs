@@ -5,37 +5,18 @@ use std::sync::Arc;
 
 use dataplane::fault::Faults;
 use dataplane::memory::{MemoryBuffers, MemoryFrame, MemoryLink, ROOM};
-use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
+use dataplane::receive::{ReceiveCounters, ReceiveResult, ReceiveTask};
 use dataplane::reflect::{OwnMac, ReflectCounters, ReflectPlan, ReflectTask};
-use dataplane::reflector_counters::Answers;
 use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
-use measure::{Clock, IntervalRing, Nanos, Ticks};
-use wire::{Addresses, BurstStamp, DropReason, MAX_FRAME_SIZE, Template, TemplateSpec, Verify};
 
-const START: u64 = 1_000_000_000;
+use wire::{Addresses, BurstStamp, DropReason, MAX_FRAME_SIZE, Template, Verify};
 
-fn now() -> Ticks {
-    Ticks(START + 5_000)
-}
+use crate::support::{START, now, receive_plan, set_now, spec};
 
 /// The probe `sequence` of a jumbo stream.
 fn probe(sequence: u64, frame_size: usize) -> Vec<u8> {
-    let template = Template::new(&TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size,
-        ttl: 64,
-        dscp: 0,
-        run: 9,
-        lane: 0,
-        flows: 1,
-        dst_ports: 7..=7,
-    })
-    .unwrap();
+    let template = Template::new(&spec(frame_size, 0)).unwrap();
     let mut room = vec![0; template.room_needed()];
     template.write(&mut room, &BurstStamp::new(START + 1_000, 0), sequence, None);
     room.truncate(template.frame_len());
@@ -44,35 +25,10 @@ fn probe(sequence: u64, frame_size: usize) -> Vec<u8> {
 
 fn receive(wire: MemoryLink) -> (ReceiveResult, Arc<ReceiveCounters>) {
     let counters = ReceiveCounters::new();
-    let plan = ReceivePlan {
-        first_lane: 0,
-        lanes: 1,
-        streams: 1,
-        window: 1 << 10,
-        unions: Arc::default(),
-        own_macs: Arc::default(),
-        ends: Arc::default(),
-        latency_bits: 7,
-        run: 9,
-        start: Nanos(START),
-        drain_ns: 1_000_000,
-        verify: Verify::Payload,
-        burst: 32,
-        clock: Clock::from_calibration(0, 0, 1e9),
-        tsc: now,
-        intervals: Arc::new(IntervalRing::new(1, 1_000_000, 128, Nanos(START)).unwrap()),
-        counters: Arc::clone(&counters),
-        me: Addresses {
-            mac: [0; 6],
-            ips: vec![],
-        },
-        replies: Arc::default(),
-        answers: Arc::new(Answers::to(0)),
-        holes_max: 16,
-        senders: Vec::new(),
-    };
+    let plan = receive_plan(&counters, 1_000_000);
     let (totals, leave) = Slot::new();
     let mut task = Box::new(ReceiveTask::new(wire, plan, leave));
+    set_now(START + 5_000);
     task.poll(now(), Phase::Run);
     task.finish();
     (totals.take().unwrap(), counters)

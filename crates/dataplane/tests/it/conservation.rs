@@ -6,11 +6,11 @@
     reason = "one run, told from beginning to end"
 )]
 
-use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::support::{START, now, receive_plan, set_now};
 use dataplane::fault::{FaultCounters, FaultSpec, Faults, RateLimit};
 use dataplane::memory::{MemoryBuffers, MemoryLink};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
@@ -24,14 +24,6 @@ use measure::{Clock, Entry, IntervalCollector, IntervalRing, Nanos, Pacer, Rate,
 use proptest::prelude::*;
 use wire::{Addresses, Ends, Foreign, Template, TemplateSpec, Verify};
 
-thread_local!(static NOW: Cell<u64> = const { Cell::new(0) });
-
-/// The virtual clock: one tick is one nanosecond.
-fn now() -> Ticks {
-    Ticks(NOW.get())
-}
-
-const START: u64 = 1_000_000_000;
 const DRAIN: u64 = 50_000_000;
 
 #[derive(Clone, Debug)]
@@ -107,7 +99,7 @@ fn spec(case: &Case, stream: u16) -> TemplateSpec {
 }
 
 fn run(case: &Case) -> Outcome {
-    NOW.set(START - 1000);
+    set_now(START - 1000);
     let clock = Clock::from_calibration(0, 0, 1e9);
     let (there, back) = (MemoryLink::new(case.capacity), MemoryLink::new(case.capacity));
     let (send, receive) = (SendCounters::new(), ReceiveCounters::new());
@@ -209,23 +201,23 @@ fn run(case: &Case) -> Outcome {
     ));
     // Virtual time goes on until everything is out of every hand: a delayed probe is at most DRAIN / 2 under way.
     let mut quiet_until = START + 4 * DRAIN;
-    while NOW.get() < quiet_until {
-        NOW.set(NOW.get() + case.step_ns);
+    while now().0 < quiet_until {
+        set_now(now().0 + case.step_ns);
         let phase_at = |at: u64| if at < START { Phase::Warm } else { Phase::Run };
-        let phase = phase_at(NOW.get());
+        let phase = phase_at(now().0);
         // A receiver that was stopped after it had looked at the phase polls with the one before.
-        let seen = phase_at(NOW.get() - case.lag_ns);
-        if case.garbage && NOW.get() % 7 == 0 && send.intended.get() < case.packets {
-            back.inject(&case.seed.to_le_bytes().repeat((NOW.get() % 20) as usize));
+        let seen = phase_at(now().0 - case.lag_ns);
+        if case.garbage && now().0 % 7 == 0 && send.intended.get() < case.packets {
+            back.inject(&case.seed.to_le_bytes().repeat((now().0 % 20) as usize));
         }
         let moved = sender.poll(now(), phase) + reflector.poll(now(), phase) + receiver.poll(now(), seen);
         if moved > 0 || send.intended.get() < case.packets {
-            quiet_until = NOW.get() + 4 * DRAIN;
+            quiet_until = now().0 + 4 * DRAIN;
         }
-        if moved == 0 && NOW.get() > START {
+        if moved == 0 && now().0 > START {
             // Nothing to do: let time pass faster, slower than any backlog bound.
-            NOW.set(
-                NOW.get()
+            set_now(
+                now().0
                     + if send.intended.get() < case.packets {
                         5_000
                     } else {
@@ -241,7 +233,7 @@ fn run(case: &Case) -> Outcome {
     assert!(there.is_empty() && back.is_empty(), "nothing is left on the wire");
     let mut collector = IntervalCollector::new(vec![sent_in], 0);
     let mut sent_rows = vec![0; streams];
-    while let Some(row) = collector.next_remaining(Nanos(NOW.get())) {
+    while let Some(row) = collector.next_remaining(Nanos(now().0)) {
         let streams = sent_rows.iter_mut().zip(&row.streams);
         streams.for_each(|(sum, stream)| *sum += stream.sent);
     }
@@ -437,7 +429,7 @@ fn a_policer_lets_through_its_rate_and_one_burst() {
 
 /// What a receiver leaves that got one probe, stamped `stamp_ns` by its sender.
 fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
-    NOW.set(START);
+    set_now(START);
     let wire = MemoryLink::new(64);
     let mut frame = vec![0; 256];
     let template = template(&plain(), 0);
@@ -445,37 +437,7 @@ fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
     wire.inject(&frame[..template.frame_len()]);
     let counters = ReceiveCounters::new();
     let (left, leave) = Slot::new();
-    let mut receiver = Box::new(ReceiveTask::new(
-        wire,
-        ReceivePlan {
-            first_lane: 0,
-            lanes: 1,
-            streams: 1,
-            window: 1 << 10,
-            unions: Arc::default(),
-            own_macs: Arc::default(),
-            ends: Arc::default(),
-            latency_bits: 7,
-            run: 9,
-            start: Nanos(START),
-            drain_ns: DRAIN,
-            verify: Verify::Checksum,
-            burst: 32,
-            clock: Clock::from_calibration(0, 0, 1e9),
-            tsc: now,
-            intervals: Arc::new(IntervalRing::new(1, 1_000_000, 128, Nanos(START)).unwrap()),
-            counters: Arc::clone(&counters),
-            me: Addresses {
-                mac: [0; 6],
-                ips: vec![],
-            },
-            replies: Arc::default(),
-            answers: Arc::new(Answers::to(0)),
-            holes_max: 1 << 16,
-            senders: Vec::new(),
-        },
-        leave,
-    ));
+    let mut receiver = Box::new(ReceiveTask::new(wire, receive_plan(&counters, DRAIN), leave));
     receiver.poll(now(), Phase::Run);
     receiver.finish();
     (counters, left.take().unwrap())

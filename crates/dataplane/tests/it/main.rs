@@ -8,4 +8,5 @@ mod flows;
 mod forward;
 mod rates;
 mod replay;
+mod support;
 mod tap;

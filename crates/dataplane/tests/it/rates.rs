@@ -11,27 +11,16 @@ use measure::{Clock, Ticks};
 use proptest::prelude::*;
 use rules::Tables;
 use rules::limit::Limiter;
-use wire::{Template, TemplateSpec};
+use wire::Template;
+
+use crate::support::spec;
 
 /// Frames that each worker gets between two exchanges.
 const FRAMES: u64 = 200;
 const NOW: Ticks = Ticks(1_000_000_000);
 
 fn frame() -> Vec<u8> {
-    let template = Template::new(&TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size: 64,
-        ttl: 64,
-        dscp: 0,
-        run: 0,
-        lane: 0,
-        flows: 1,
-        dst_ports: 7..=7,
-    });
+    let template = Template::new(&spec(64, 0));
     template.unwrap().bytes().to_vec()
 }
 

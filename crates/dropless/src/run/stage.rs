@@ -9,7 +9,6 @@ use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::tap::{TapSlot, Tapped};
 use dataplane::worker::WorkerCounters;
-use dpdk::RxQueue;
 use host::Medium;
 use measure::{Clock, Ticks};
 use report::rundir::RunDir;
@@ -124,7 +123,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         let task = match (rx, self.dpdk(port)) {
             (Rx::Socket(rx), _) => task.on(Tapped::new(*rx, tap)),
             (Rx::Device(rx), Some(dpdk)) => {
-                let rx = self.receiver(dpdk, port, rx);
+                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(port));
                 task.on(Tapped::new(rx, tap))
             }
             (Rx::Device(_), None) => return false,
@@ -144,7 +143,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     ) -> Option<Box<dyn Source + 'p>> {
         let (source, receiver) = match (rx, self.dpdk(port)) {
             (Rx::Socket(rx), _) => source.on(*rx),
-            (Rx::Device(rx), Some(dpdk)) => source.on(self.receiver(dpdk, port, rx)),
+            (Rx::Device(rx), Some(dpdk)) => source.on(DpdkReceive::new(dpdk.eal, rx, self.is_cold(port))),
             (Rx::Device(_), None) => return None,
         };
         if let Some(receiver) = receiver {
@@ -199,7 +198,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
                 task.on(Tapped::new(*rx, taps_in), Tapped::new(*tx, taps_out), buffers)
             }
             (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => {
-                let rx = self.receiver(dpdk, from, rx);
+                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(from));
                 let tx = DpdkTransmit::new(dpdk.eal, tx);
                 task.on(
                     Tapped::new(rx, taps_in),
@@ -245,7 +244,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             Rx::Device(rx) => Some(DpdkReceive::new(dpdk.eal, rx, false)),
             Rx::Socket(_) => None,
         });
-        let rx = Tapped::new(self.receiver(dpdk, from, rx), taps_in);
+        let rx = Tapped::new(DpdkReceive::new(dpdk.eal, rx, self.is_cold(from)), taps_in);
         let tx = Tapped::new(DpdkTransmit::new(dpdk.eal, tx), taps_out);
         let task = task.on((rx, tx), (towards, comes), buffers);
         self.workers[worker].add(role, task);
@@ -269,11 +268,6 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     /// The queues that others may look into, once all tasks are there.
     pub fn take_taps(&mut self) -> Vec<TapPlace> {
         std::mem::take(&mut self.taps)
-    }
-
-    fn receiver(&self, dpdk: Dpdk<'p, 'e>, port: usize, rx: RxQueue<'e>) -> DpdkReceive<'e> {
-        DpdkReceive::new(dpdk.eal, rx, self.ports[port].traits().frames_are_cold)
-            .from_afar(self.is_cold(port))
     }
 
     /// Whether another core, or a device, wrote what comes in through a port.
