@@ -1,4 +1,5 @@
 //! What several tests of the loops begin with.
+#![allow(clippy::unwrap_used, reason = "a test says so by failing")]
 
 use std::cell::Cell;
 use std::sync::Arc;
