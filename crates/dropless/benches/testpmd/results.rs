@@ -97,7 +97,10 @@ impl Results {
         text += &table::rates(&self.rows, self.other, self.judged);
         text += "\nPer second that a worker really had its core (\"had\": its share of the core). On a machine that is\n\
                  shared, neighbours and the hypervisor take from both programs, unevenly (\"stolen\": by the hypervisor,\n\
-                 of all cores); these figures are without that. Where a program has two workers it is their mean.\n\n";
+                 of all cores); these figures are without that. Where a program has two workers it is their mean.\n\
+                 \"line there and back\": what a cache line takes from one core to the other and back, before and after each\n\
+                 measurement of dropless. Where that is slow the two share no cache, and each byte that goes from one to the\n\
+                 other waits for it; a hypervisor may move them while it is measured.\n\n";
         text += &table::rates_per_cpu_second(&self.rows, self.other);
         text += "\n## Loss\n\nEvery packet that dropless sent in all rounds and did not get back, and where it was lost (`far_`: as the\n\
                  reflecting process counts it). What testpmd lost includes the packets that its full rings refused.\n\n";

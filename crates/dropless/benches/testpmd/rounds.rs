@@ -92,6 +92,8 @@ pub struct Rounds {
     pub theirs: Vec<Measured>,
     /// Share of all processor time that the hypervisor gave to others meanwhile.
     pub stolen_share: f64,
+    /// Nanoseconds of a cache line between the two cores and back, before and after each measurement of dropless.
+    pub line_ns: Vec<f64>,
     /// Why it could not be measured.
     pub failed: Option<String>,
 }
@@ -104,6 +106,7 @@ pub fn of_row(bench: &Bench, row: &'static Row) -> Rounds {
         ours: Vec::new(),
         theirs: Vec::new(),
         stolen_share: 0.0,
+        line_ns: Vec::new(),
         failed: None,
     };
     let before = stolen();
@@ -151,7 +154,13 @@ pub fn attempt<T>(row_needs: &[crate::support::Need], measure: impl FnOnce(Lab) 
 impl Rounds {
     fn add(&mut self, bench: &Bench, round: u32) -> Result<(), String> {
         let row = self.row;
-        let ours = || attempt(row.needs, |lab| (row.ours)(bench, &lab));
+        let mut line_ns = Vec::new();
+        let mut ours = || {
+            line_ns.extend(bench.machine.line_there_and_back_ns());
+            let ours = attempt(row.needs, |lab| (row.ours)(bench, &lab));
+            line_ns.extend(bench.machine.line_there_and_back_ns());
+            ours
+        };
         let theirs = || match (&bench.args.before, row.theirs) {
             (Some(before), _) => {
                 attempt(row.needs, |lab| (row.ours)(bench, &lab.with_program(before))).map(Some)
@@ -165,6 +174,7 @@ impl Rounds {
         } else {
             (ours()?, theirs()?)
         };
+        self.line_ns.extend(line_ns);
         self.ours.push(ours);
         self.theirs.extend(theirs);
         Ok(())

@@ -76,6 +76,7 @@ pub fn rates_per_cpu_second(all: &[Rounds], other: &str) -> String {
         "dropless had",
         &format!("{other} had"),
         "stolen",
+        "line there and back, ns",
     ];
     let rows = all.iter().map(|rounds| {
         vec![
@@ -86,6 +87,7 @@ pub fn rates_per_cpu_second(all: &[Rounds], other: &str) -> String {
             share(&rounds.ours),
             share(&rounds.theirs),
             format!("{:.1} %", rounds.stolen_share * 100.0),
+            spread(&rounds.line_ns).map_or_else(dash, |(low, high)| format!("{low:.0} .. {high:.0}")),
         ]
     });
     layout(&head, rows.collect())
