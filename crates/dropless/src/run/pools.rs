@@ -12,13 +12,14 @@ use crate::about::ensure_about;
 use crate::run::eal::RING_SLOTS;
 use crate::run::open::Dpdk;
 
-/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it. One more would be a pool of twice the size.
-const BUFFERS_MIN: u64 = 16383;
+/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it. One more would be a pool of twice the size, and where
+/// two cores share a pool all of it goes round: of frames of 1518 bytes 16 k no longer fit into a cache of 32 MiB.
+const BUFFERS_MIN: u64 = 8191;
 /// Cached buffers a worker; with bursts of 64 the pool's ring is touched every eighth burst.
 const CACHE: usize = 512;
 /// A worker's cache holds half as many again before it gives some back.
 const CACHE_HELD: u64 = CACHE as u64 * 3 / 2;
-/// What drivers keep under way besides their descriptors, and a little for all that is rare.
+/// What drivers keep under way besides their descriptors, and a little for all that is rare. That of rings keeps nothing.
 const DRIVER_HELD: u64 = 4096;
 /// An `AF_XDP` socket: its fill ring, and 2048 each on their way in, out and back.
 const XDP_SOCKET_HELD: u64 = 4096 + 3 * 2048;
@@ -67,16 +68,19 @@ impl Holds {
         let pairs = u64::from(queues.0.max(queues.1));
         let descriptors = u64::from(descriptors);
         // Slots of a queue, how many ends of it are ours, and what its driver keeps besides.
-        let (slots, ends, besides) = match port.kind {
+        let (slots, ends, drivers) = match port.kind {
             PortKind::Kernel { .. } => return Self::default(),
             PortKind::Ring { size, .. } => (u64::from(size.unwrap_or(RING_SLOTS)), 2, 0),
-            PortKind::Memif { size_log2, .. } => (1 << size_log2.map_or(MEMIF_RING_LOG2, u32::from), 1, 0),
-            PortKind::Xdp { .. } => (0, 1, pairs * XDP_SOCKET_HELD),
-            _ => (0, 1, 0),
+            PortKind::Memif { size_log2, .. } => {
+                let slots = 1 << size_log2.map_or(MEMIF_RING_LOG2, u32::from);
+                (slots, 1, DRIVER_HELD)
+            }
+            PortKind::Xdp { .. } => (0, 1, DRIVER_HELD + pairs * XDP_SOCKET_HELD),
+            _ => (0, 1, DRIVER_HELD),
         };
         Self {
             rings: (u64::from(queues.0) + u64::from(queues.1)) * slots.max(descriptors) * ends,
-            drivers: DRIVER_HELD + besides,
+            drivers,
             tasks: pairs * by_tasks as u64,
             caches: 0,
         }
