@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use host::Sys;
 use serde_json::{Value, json};
@@ -24,7 +23,6 @@ pub struct Machine {
     pub huge: bool,
     /// What a reader has to know.
     pub notes: Vec<String>,
-    tsc_hz: f64,
     facts: host::Facts,
     testpmd: String,
     pages_before: Option<u64>,
@@ -48,7 +46,6 @@ impl Machine {
             second: if cores > 2 { 2 } else { 0 },
             huge: false,
             notes: Vec::new(),
-            tsc_hz: dpdk::calibrate(Duration::from_millis(20)).hz,
             facts: host::facts(&Sys::live(), Value::Null),
             testpmd: testpmd_version()?,
             pages_before: None,
@@ -78,16 +75,6 @@ impl Machine {
         } else {
             format!("no hugepages: both programs use ordinary pages; as root: echo {PAGES_RESERVED} > {POOL}/nr_hugepages")
         });
-    }
-
-    /// Nanoseconds that a cache line takes from the worker's core to the second one's and back, at the quickest of 500 times: cores
-    /// that share a cache take a fraction of what others do, and a hypervisor may move them between two measurements.
-    pub fn line_there_and_back_ns(&self) -> Option<f64> {
-        if self.worker == self.second {
-            return None;
-        }
-        let (low, high) = dpdk::tsc_offset_bounds(self.worker, self.second, 500).ok()?;
-        Some((high - low) as f64 / self.tsc_hz * 1e9)
     }
 
     /// Whether somebody asked this run to end.

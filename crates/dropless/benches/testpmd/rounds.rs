@@ -18,12 +18,29 @@ pub struct Bench<'a> {
     pub args: &'a Args,
     /// The machine.
     pub machine: &'a Machine,
+    tsc_hz: f64,
 }
 
 impl<'a> Bench<'a> {
     /// Measures as `args` say, on `machine`.
     pub fn new(args: &'a Args, machine: &'a Machine) -> Self {
-        Self { args, machine }
+        let tsc_hz = dpdk::calibrate(Duration::from_millis(20)).hz;
+        Self {
+            args,
+            machine,
+            tsc_hz,
+        }
+    }
+
+    /// Nanoseconds that a cache line takes from the worker's core to the second one's and back, at the quickest of 500
+    /// times: cores that share a cache take a fraction of what others do.
+    fn line_there_and_back_ns(&self) -> Option<f64> {
+        let (worker, second) = (self.machine.worker, self.machine.second);
+        if worker == second {
+            return None;
+        }
+        let (low, high) = dpdk::tsc_offset_bounds(worker, second, 500).ok()?;
+        Some((high - low) as f64 / self.tsc_hz * 1e9)
     }
 
     /// Length of one measurement.
@@ -156,9 +173,9 @@ impl Rounds {
         let row = self.row;
         let mut line_ns = Vec::new();
         let mut ours = || {
-            line_ns.extend(bench.machine.line_there_and_back_ns());
+            line_ns.extend(bench.line_there_and_back_ns());
             let ours = attempt(row.needs, |lab| (row.ours)(bench, &lab));
-            line_ns.extend(bench.machine.line_there_and_back_ns());
+            line_ns.extend(bench.line_there_and_back_ns());
             ours
         };
         let theirs = || match (&bench.args.before, row.theirs) {
