@@ -19,7 +19,8 @@ const BUFFERS_MIN: u64 = 8191;
 const CACHE: usize = 512;
 /// A worker's cache holds half as many again before it gives some back.
 const CACHE_HELD: u64 = CACHE as u64 * 3 / 2;
-/// What drivers keep under way besides their descriptors, and a little for all that is rare. That of rings keeps nothing.
+/// What drivers keep under way besides their descriptors, and a little for all that is rare, such as the cache of control, which
+/// takes the senders' first bursts. That of rings keeps nothing, and a ring is counted from both ends, though a buffer is in it once.
 const DRIVER_HELD: u64 = 4096;
 /// An `AF_XDP` socket: its fill ring, and 2048 each on their way in, out and back.
 const XDP_SOCKET_HELD: u64 = 4096 + 3 * 2048;
@@ -76,7 +77,10 @@ impl Holds {
                 (slots, 1, DRIVER_HELD)
             }
             PortKind::Xdp { .. } => (0, 1, DRIVER_HELD + pairs * XDP_SOCKET_HELD),
-            _ => (0, 1, DRIVER_HELD),
+            // Of its arguments only the driver knows what they make it hold.
+            PortKind::Vdev { .. } => (0, 1, 3 * DRIVER_HELD),
+            // Drivers raise what is too few for them.
+            _ => (u64::from(port.kind.traits().descriptors_default), 1, DRIVER_HELD),
         };
         Self {
             rings: (u64::from(queues.0) + u64::from(queues.1)) * slots.max(descriptors) * ends,
