@@ -22,8 +22,9 @@ const CACHE_HELD: u64 = CACHE as u64 * 3 / 2;
 /// What drivers keep under way besides their descriptors, and a little for all that is rare, such as the cache of control, which
 /// takes the senders' first bursts. That of rings keeps nothing, and a ring is counted from both ends, though a buffer is in it once.
 const DRIVER_HELD: u64 = 4096;
-/// An `AF_XDP` socket: its fill ring, and 2048 each on their way in, out and back.
-const XDP_SOCKET_HELD: u64 = 4096 + 3 * 2048;
+/// An `AF_XDP` socket besides what it sends: what the driver (`rte_eth_af_xdp.c`) gives the kernel to receive into, and gives again one
+/// for one, and the ring in which what was sent comes back.
+const XDP_SOCKET_HELD: u64 = 2048 + 2048;
 /// Slots of a memif ring as a power of two, unless told otherwise.
 pub const MEMIF_RING_LOG2: u32 = 10;
 /// The header of a buffer and of its place in the pool, and the room before a frame, bytes.
@@ -68,22 +69,26 @@ impl Holds {
         let queues = (own.unwrap_or(queues.0), own.unwrap_or(queues.1));
         let pairs = u64::from(queues.0.max(queues.1));
         let descriptors = u64::from(descriptors);
-        // Slots of a queue, how many ends of it are ours, and what its driver keeps besides.
-        let (slots, ends, drivers) = match port.kind {
+        let in_slots = |slots: u64| (u64::from(queues.0) + u64::from(queues.1)) * slots.max(descriptors);
+        let (rings, drivers) = match port.kind {
             PortKind::Kernel { .. } => return Self::default(),
-            PortKind::Ring { size, .. } => (u64::from(size.unwrap_or(RING_SLOTS)), 2, 0),
+            // Both ends of it are ours.
+            PortKind::Ring { size, .. } => (2 * in_slots(u64::from(size.unwrap_or(RING_SLOTS))), 0),
             PortKind::Memif { size_log2, .. } => {
                 let slots = 1 << size_log2.map_or(MEMIF_RING_LOG2, u32::from);
-                (slots, 1, DRIVER_HELD)
+                (in_slots(slots), DRIVER_HELD)
             }
-            PortKind::Xdp { .. } => (0, 1, DRIVER_HELD + pairs * XDP_SOCKET_HELD),
+            PortKind::Xdp { .. } => (pairs * (descriptors + XDP_SOCKET_HELD), DRIVER_HELD),
             // Of its arguments only the driver knows what they make it hold.
-            PortKind::Vdev { .. } => (0, 1, 3 * DRIVER_HELD),
+            PortKind::Vdev { .. } => (in_slots(0), 3 * DRIVER_HELD),
             // Drivers raise what is too few for them.
-            _ => (u64::from(port.kind.traits().descriptors_default), 1, DRIVER_HELD),
+            _ => (
+                in_slots(u64::from(port.kind.traits().descriptors_default)),
+                DRIVER_HELD,
+            ),
         };
         Self {
-            rings: (u64::from(queues.0) + u64::from(queues.1)) * slots.max(descriptors) * ends,
+            rings,
             drivers,
             tasks: pairs * by_tasks as u64,
             caches: 0,

@@ -27,6 +27,12 @@ fn a_pool_is_as_large_as_the_sum_of_what_is_held() {
         (memif.rings, memif.drivers, memif.tasks),
         (6 * 2048, DRIVER_HELD, 40)
     );
+    let xdp = Holds::of_port(&port("xdp:eth0"), (2, 2), 4096, 10);
+    assert_eq!(
+        xdp.rings,
+        2 * (4096 + 2048 + 2048),
+        "what a socket receives it gives back one for one"
+    );
     let plan = PoolsPlan::new(&[(None, ring), (None, memif)], 3, None).unwrap();
     let pool = plan.pools[0];
     assert_eq!(pool.holds.total(), ring.total() + memif.total() + 3 * CACHE_HELD);
