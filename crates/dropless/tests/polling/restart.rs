@@ -260,10 +260,7 @@ fn killed_on_an_interface(kind: &str) {
         reflector.kill();
         let before = due_since(started, 2e3);
         reflector = wire.reflect_far(&lab, kind, &[]);
-        assert!(
-            until(LIMIT, || back() > before),
-            "{sender:?}\n{reflector:?}"
-        );
+        assert!(until(LIMIT, || back() > before), "{sender:?}\n{reflector:?}");
     }
     let (sent, last) = (stop(sender), stop(reflector));
     assert_conserved(&sent);
