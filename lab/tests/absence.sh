@@ -19,11 +19,12 @@ throttled=$(stalls 'not runnable: cgroup quota' quota)
 [ "$throttled" -gt 5 ] || fail "the quota is named $throttled times"
 
 $noise --duration 3s --runs stop >stop.json 2>stop.txt &
-# Longer than it runs, whenever it begins to watch; it is over when this shell has no such child any more.
+# Longer than it runs, whenever it begins to watch; it is over when this shell has no such child any more. What is stopped
+# while it ends does not stop, and may be gone before it is to go on.
 for _ in $(seq 40); do
     kill -STOP $! || break
     sleep 0.3
-    kill -CONT $!
+    kill -CONT $! || break
     sleep 0.3
 done
 wait $! || fail "noise failed while it was stopped now and then"
