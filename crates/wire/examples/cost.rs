@@ -38,18 +38,14 @@ fn spec(
         },
     ];
     Ok(TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
         vlans: tags[2 - vlans..].to_vec(),
         src,
         dst,
-        frame_size,
-        ttl: 64,
-        dscp: 0,
         run: RUN,
         lane: 3,
         flows,
         dst_ports: 5000..=5000,
+        ..TemplateSpec::plain(frame_size)
     })
 }
 

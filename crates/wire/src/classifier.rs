@@ -152,18 +152,12 @@ mod tests {
             }
         };
         Template::new(&TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
-            vlans: Vec::new(),
             src: (ip(1), 49152).into(),
             dst: (ip(2), 7).into(),
-            frame_size: size,
-            ttl: 64,
-            dscp: 0,
             run: 9,
             lane,
             flows,
-            dst_ports: 7..=7,
+            ..TemplateSpec::plain(size)
         })
         .unwrap()
     }

@@ -37,13 +37,10 @@ fn template(ipv6: bool, tags: usize, extra: usize) -> Template {
         vlans: stack[2 - tags..].to_vec(),
         src: src.parse().unwrap(),
         dst: dst.parse().unwrap(),
-        frame_size: Template::minimum_frame_size(ipv6, tags) + extra,
-        ttl: 64,
-        dscp: 0,
         run: RUN,
         lane: 7,
-        flows: 1,
         dst_ports: 50..=50,
+        ..TemplateSpec::plain(Template::minimum_frame_size(ipv6, tags) + extra)
     };
     Template::new(&spec).unwrap()
 }

@@ -110,18 +110,11 @@ mod tests {
 
     fn spec(flows: u32) -> TemplateSpec {
         TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
-            vlans: Vec::new(),
-            src: ([198, 18, 0, 1], 49152).into(),
             dst: ([198, 18, 9, 2], 7).into(),
-            frame_size: 64,
-            ttl: 64,
-            dscp: 0,
             run: 9,
-            lane: 0,
             flows,
             dst_ports: 7..=8,
+            ..TemplateSpec::plain(64)
         }
     }
 

@@ -129,18 +129,11 @@ mod tests {
             }
         };
         Template::new(&TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
-            vlans: Vec::new(),
             src: (ip(1), 49152).into(),
             dst: (ip(2), 7).into(),
-            frame_size: size,
-            ttl: 64,
-            dscp: 0,
             run: 9,
             lane: 3,
-            flows: 1,
-            dst_ports: 7..=7,
+            ..TemplateSpec::plain(size)
         })
         .unwrap()
     }
@@ -193,18 +186,8 @@ mod tests {
     #[test]
     fn a_reflector_answers_a_question_that_came_through_a_socket() {
         let spec = TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
-            vlans: Vec::new(),
-            src: ([198, 18, 0, 1], 49152).into(),
-            dst: ([198, 18, 0, 2], 7).into(),
-            frame_size: 0,
-            ttl: 64,
-            dscp: 0,
             run: 9,
-            lane: 0,
-            flows: 1,
-            dst_ports: 7..=7,
+            ..TemplateSpec::plain(0)
         };
         let question = crate::ReflectorCounters::question(&spec, 1).unwrap();
         let (to, payload) = unwrap(&question).unwrap();

@@ -109,8 +109,6 @@ mod tests {
 
     fn template(size: usize, flows: u32, vlan: bool) -> Template {
         Template::new(&TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
             vlans: if vlan {
                 vec![crate::VlanTag {
                     tpid: 0x8100,
@@ -120,15 +118,9 @@ mod tests {
             } else {
                 Vec::new()
             },
-            src: ([198, 18, 0, 1], 49152).into(),
-            dst: ([198, 18, 0, 2], 7).into(),
-            frame_size: size,
-            ttl: 64,
-            dscp: 0,
             run: 9,
-            lane: 0,
             flows,
-            dst_ports: 7..=7,
+            ..TemplateSpec::plain(size)
         })
         .unwrap()
     }

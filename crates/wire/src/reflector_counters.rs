@@ -199,8 +199,6 @@ mod tests {
     fn spec(v6: bool, tags: u16) -> TemplateSpec {
         let end = |v4: &str, v6_end: &str| -> SocketAddr { if v6 { v6_end } else { v4 }.parse().unwrap() };
         TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
             vlans: (0..tags)
                 .map(|id| VlanTag {
                     tpid: 0x8100,
@@ -210,13 +208,10 @@ mod tests {
                 .collect(),
             src: end("198.18.0.1:5000", "[2001:2::1]:5000"),
             dst: end("198.18.0.2:7", "[2001:2::2]:7"),
-            frame_size: 128,
-            ttl: 64,
-            dscp: 0,
             run: 9,
-            lane: 0,
             flows: 5,
             dst_ports: 7..=9,
+            ..TemplateSpec::plain(128)
         }
     }
 

@@ -101,6 +101,25 @@ pub enum TemplateError {
 }
 
 impl TemplateSpec {
+    /// One flow of probes of run 0 and lane 0, without tags, between two addresses of those for benchmarks (RFC 2544, C.2.2) and
+    /// two locally administered MAC addresses, to the echo port.
+    pub fn plain(frame_size: usize) -> Self {
+        Self {
+            src_mac: [2, 0, 0, 0, 0, 1],
+            dst_mac: [2, 0, 0, 0, 0, 2],
+            vlans: Vec::new(),
+            src: ([198, 18, 0, 1], 49152).into(),
+            dst: ([198, 18, 0, 2], 7).into(),
+            frame_size,
+            ttl: 64,
+            dscp: 0,
+            run: 0,
+            lane: 0,
+            flows: 1,
+            dst_ports: 7..=7,
+        }
+    }
+
     /// Checks everything that could be wrong.
     pub fn check(&self) -> Result<(), TemplateError> {
         VlanTag::check(&self.vlans)?;

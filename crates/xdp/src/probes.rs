@@ -111,19 +111,12 @@ mod tests {
     /// A probe from `src` to `dst`, of this size.
     fn probe(src: &str, dst: &str, frame_size: usize) -> Vec<u8> {
         let spec = TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
             // That of the loopback interface, by which the kernel takes it for a test.
             dst_mac: [0; 6],
-            vlans: Vec::new(),
             src: src.parse().unwrap(),
             dst: dst.parse().unwrap(),
-            frame_size,
-            ttl: 64,
-            dscp: 0,
             run: 7,
-            lane: 0,
-            flows: 1,
-            dst_ports: 7..=7,
+            ..TemplateSpec::plain(frame_size)
         };
         let template = Template::new(&spec).unwrap();
         let mut room = vec![0; template.room_needed()];

@@ -66,18 +66,11 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             fill,
         ));
         let template = Template::new(&TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
-            vlans: Vec::new(),
             src: near.local(),
             dst: far.local(),
-            frame_size: 128,
-            ttl: 64,
-            dscp: 0,
             run: 9,
-            lane: 0,
-            flows: 1,
             dst_ports: far.local().port()..=far.local().port(),
+            ..TemplateSpec::plain(128)
         })
         .unwrap();
         let mut frames = tx.batch();

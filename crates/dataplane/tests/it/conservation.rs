@@ -80,21 +80,16 @@ fn spec(case: &Case, stream: u16) -> TemplateSpec {
         pcp: 0,
     };
     TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
         vlans: (0..case.vlans + usize::from(case.offload && stream % 2 == 1))
             .take(wire::MAX_VLANS)
             .map(|index| tag(case.vlans == 2 && index == 0))
             .collect(),
         src: SocketAddr::new(ip(1), 49152),
         dst: SocketAddr::new(ip(2), 7),
-        frame_size: 100 + usize::from(stream) * 13,
-        ttl: 64,
-        dscp: 0,
         run: 9,
         lane: stream,
         flows: case.flows,
-        dst_ports: 7..=7,
+        ..TemplateSpec::plain(100 + usize::from(stream) * 13)
     }
 }
 

@@ -23,18 +23,8 @@ const HOLD: u64 = 1_000;
 /// A probe to this port whose number is at its end.
 fn frame(port: u16, number: u32) -> Vec<u8> {
     let template = Template::new(&TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], port).into(),
-        frame_size: 128,
-        ttl: 64,
-        dscp: 0,
-        run: 0,
-        lane: 0,
-        flows: 1,
         dst_ports: port..=port,
+        ..TemplateSpec::plain(128)
     });
     let mut bytes = template.unwrap().bytes().to_vec();
     let at = bytes.len() - 4;

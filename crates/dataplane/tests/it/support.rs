@@ -29,18 +29,9 @@ pub fn set_now(ns: u64) {
 /// A plain stream of one flow.
 pub fn spec(frame_size: usize, lane: u16) -> TemplateSpec {
     TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size,
-        ttl: 64,
-        dscp: 0,
         run: RUN,
         lane,
-        flows: 1,
-        dst_ports: 7..=7,
+        ..TemplateSpec::plain(frame_size)
     }
 }
 

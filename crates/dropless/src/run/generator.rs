@@ -87,16 +87,12 @@ pub fn feed<'p, 'e: 'p>(
             Template::new(&TemplateSpec {
                 src_mac: far_mac,
                 dst_mac: near_mac,
-                vlans: Vec::new(),
                 src: SocketAddr::from(FROM),
                 dst: SocketAddr::new(FAR_V4.into(), TO_PORT),
-                frame_size,
-                ttl: 64,
-                dscp: 0,
-                run: 0,
                 lane: queue as u16,
                 flows: FLOWS,
                 dst_ports: TO_PORT..=TO_PORT,
+                ..TemplateSpec::plain(frame_size)
             })
         };
         let templates: Result<Vec<_>, _> = mix.sizes().into_iter().map(template).collect();

@@ -258,20 +258,7 @@ pub fn prefill(pool: &Pool<'_>, ports: &[PortUri]) -> Result<()> {
         _ => None,
     });
     let Some(size) = size else { return Ok(()) };
-    let template = wire::Template::new(&wire::TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size: size as usize + wire::FCS_LEN,
-        ttl: 64,
-        dscp: 0,
-        run: 0,
-        lane: 0,
-        flows: 1,
-        dst_ports: 7..=7,
-    })?;
+    let template = wire::Template::new(&wire::TemplateSpec::plain(size as usize + wire::FCS_LEN))?;
     pool.prefill(template.bytes());
     Ok(())
 }

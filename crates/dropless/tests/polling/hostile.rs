@@ -20,18 +20,8 @@ fn probe(run: u8, size: usize) -> Frame {
 
 fn spec(run: u8, frame_size: usize) -> TemplateSpec {
     TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size,
-        ttl: 64,
-        dscp: 0,
         run,
-        lane: 0,
-        flows: 1,
-        dst_ports: 7..=7,
+        ..TemplateSpec::plain(frame_size)
     }
 }
 

@@ -57,18 +57,10 @@ fn fragments_and_what_is_no_ip_have_no_ports() {
 fn flows_are_spread_evenly() {
     const FLOWS: u32 = 20_000;
     let template = Template::new(&TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
         src: "10.0.0.1:1024".parse().unwrap(),
         dst: "10.0.0.2:7".parse().unwrap(),
-        frame_size: 64,
-        ttl: 64,
-        dscp: 0,
-        run: 0,
-        lane: 0,
         flows: FLOWS,
-        dst_ports: 7..=7,
+        ..TemplateSpec::plain(64)
     })
     .unwrap();
     for parts in [2, 7, 16, 100] {

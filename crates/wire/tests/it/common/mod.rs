@@ -193,18 +193,14 @@ pub fn plain_spec(ipv6: bool, tags: usize, frame_size: usize) -> TemplateSpec {
         },
     ];
     TemplateSpec {
-        src_mac: [0x02, 0, 0, 0, 0, 1],
-        dst_mac: [0x02, 0, 0, 0, 0, 2],
         vlans: stack[2 - tags..].to_vec(),
         src: src.parse().unwrap(),
         dst: dst.parse().unwrap(),
-        frame_size: frame_size.max(Template::minimum_frame_size(ipv6, tags)),
-        ttl: 64,
-        dscp: 0,
         run: 0xA7,
         lane: 0x1234,
         flows: 1_000_000,
         dst_ports: 5000..=5000,
+        ..TemplateSpec::plain(frame_size.max(Template::minimum_frame_size(ipv6, tags)))
     }
 }
 

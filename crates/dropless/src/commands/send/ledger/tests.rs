@@ -62,18 +62,9 @@ struct Case {
 
 fn spec(lane: usize) -> TemplateSpec {
     TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size: 90,
-        ttl: 64,
-        dscp: 0,
         run: RUN,
         lane: FIRST_LANE.wrapping_add(lane as u16),
-        flows: 1,
-        dst_ports: 7..=7,
+        ..TemplateSpec::plain(90)
     }
 }
 
