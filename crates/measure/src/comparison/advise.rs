@@ -238,7 +238,7 @@ fn none_will_do(ways: &[Way<'_>], wanted: f64) -> Recommendation {
         ));
         if best.result.is_limited_by_us() {
             sentences.push(format!(
-                "The limit was {}, not the path: one core could not do more.",
+                "The limit was {}, not the path: its core could not do more, or was taken from it for a while.",
                 best.result.limit
             ));
         }
@@ -352,7 +352,7 @@ fn ceiling(all: &[Way<'_>], reaching: &[Way<'_>], wanted: Option<f64>) -> Option
     }
     let enough = match wanted {
         Some(wanted) if memif.lossless_pps >= wanted * ROOM => ", so DPDK's side of it would do",
-        Some(_) if memif.result.is_limited_by_us() => ", where one core could not do more",
+        Some(_) if memif.result.is_limited_by_us() => ", where our own end was the limit",
         Some(_) => ", so that not even DPDK's side of it has room to spare on these cores",
         None => "",
     };

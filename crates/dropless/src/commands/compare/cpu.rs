@@ -3,6 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Schedstat;
+
 use super::result::Cpu;
 
 /// From the start of a sender's worker to its first packet, about.
@@ -111,19 +114,14 @@ fn of_process(process: u32) -> u64 {
         .sum()
 }
 
-/// Time on a processor, ns: the first number of a schedstat file.
+/// Time on a processor, ns, by a schedstat file.
 fn ran_ns(path: &str) -> u64 {
-    number(path, 0)
+    Schedstat::from_file(path).map_or(0, |ran| ran.sum_exec_runtime)
 }
 
 /// All processors' time in soft interrupts: the seventh number after the first word of /proc/stat.
 fn softirq_ticks() -> u64 {
-    number("/proc/stat", 7)
-}
-
-/// The word at `index` of a file, as a number; 0 where there is none.
-fn number(path: &str, index: usize) -> u64 {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let word = text.split_whitespace().nth(index);
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let word = text.split_whitespace().nth(7);
     word.and_then(|number| number.parse().ok()).unwrap_or(0)
 }

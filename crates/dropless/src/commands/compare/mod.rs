@@ -273,7 +273,7 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
         notes.push(Note::new(
             "limited_by_us",
             format!(
-                "our own end was the limit of {by_us}: one core could not do more; with more cores the path may carry more"
+                "our own end was the limit of {by_us}: its core could not do more, or was taken from it for a while; with more cores, or quieter ones, the path may carry more"
             ),
         ));
     }
