@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::unistd::{Pid, gettid};
+use procfs_core::FromRead as _;
+use procfs_core::process::Schedstat;
 
 use generator::send;
 pub use generator::{Ends, send_steadily, time};
@@ -146,8 +148,7 @@ impl Wire {
 
     /// All counters.
     fn now(&self) -> [u64; 5] {
-        let ran = std::fs::read_to_string(format!("/proc/{}/schedstat", self.thread)).unwrap_or_default();
-        let ran = ran.split_whitespace().next().and_then(|ns| ns.parse().ok());
+        let ran = Schedstat::from_file(format!("/proc/{}/schedstat", self.thread));
         let far = statistics(&self.far, "far0");
         let near = statistics(&self.near, "near0");
         let of = |all: &BTreeMap<String, u64>, name: &str| all.get(name).copied().unwrap_or(0);
@@ -156,7 +157,7 @@ impl Wire {
             of(&far, "rx_queue_0_xdp_packets"),
             of(&far, "rx_queue_0_xdp_drops"),
             delivered(&self.far),
-            ran.unwrap_or(0),
+            ran.map_or(0, |ran| ran.sum_exec_runtime),
         ]
     }
 

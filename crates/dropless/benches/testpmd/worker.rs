@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Schedstat;
+
 use crate::support::until;
 
 /// How long a program may take until its workers poll.
@@ -63,11 +66,8 @@ fn workers(process: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Time on a core, of all threads together: the first field of their schedstat.
+/// Time on a core, of all threads together.
 fn ran_ns(threads: &[PathBuf]) -> Option<u64> {
-    let of_one = |path: &PathBuf| -> Option<u64> {
-        let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse().ok()
-    };
+    let of_one = |path: &PathBuf| Some(Schedstat::from_file(path.join("schedstat")).ok()?.sum_exec_runtime);
     threads.iter().map(of_one).sum()
 }

@@ -65,8 +65,7 @@ impl Holds {
 
     /// What a port of `queues` (received from and sent to) holds, where the tasks of a pair of them hold `by_tasks`.
     pub fn of_port(port: &PortUri, queues: (u16, u16), descriptors: u16, by_tasks: usize) -> Self {
-        let own = port.queues.map(NonZeroU16::get);
-        let queues = (own.unwrap_or(queues.0), own.unwrap_or(queues.1));
+        let queues = queues_of(port, queues);
         let pairs = u64::from(queues.0.max(queues.1));
         let descriptors = u64::from(descriptors);
         let in_slots = |slots: u64| (u64::from(queues.0) + u64::from(queues.1)) * slots.max(descriptors);
@@ -81,11 +80,11 @@ impl Holds {
             PortKind::Xdp { .. } => (pairs * (descriptors + XDP_SOCKET_HELD), DRIVER_HELD),
             // Of its arguments only the driver knows what they make it hold.
             PortKind::Vdev { .. } => (in_slots(0), 3 * DRIVER_HELD),
-            // Drivers raise what is too few for them.
-            _ => (
-                in_slots(u64::from(port.kind.traits().descriptors_default)),
-                DRIVER_HELD,
-            ),
+            _ => {
+                // Drivers raise what is too few for them.
+                let raised = in_slots(u64::from(port.kind.traits().descriptors_default));
+                (in_slots(0), raised - in_slots(0) + DRIVER_HELD)
+            }
         };
         Self {
             rings,
@@ -94,6 +93,19 @@ impl Holds {
             caches: 0,
         }
     }
+}
+
+/// The queues of a port (received from and sent to) of a run that has so many of each, unless the port has its own number.
+fn queues_of(port: &PortUri, queues: (u16, u16)) -> (u16, u16) {
+    let own = port.queues.map(NonZeroU16::get);
+    (own.unwrap_or(queues.0), own.unwrap_or(queues.1))
+}
+
+/// Workers that a run on these ports has at most where nobody says on which cores: one a pair of queues, and as many of its own
+/// reflector.
+pub fn workers_at_most<'a>(ports: impl Iterator<Item = &'a PortUri>, queues: (u16, u16)) -> usize {
+    let pairs = ports.map(|port| queues_of(port, queues));
+    2 * pairs.map(|(rx, tx)| usize::from(rx.max(tx))).sum::<usize>()
 }
 
 /// A pool to be made.
@@ -193,15 +205,18 @@ impl PoolsPlan {
     }
 }
 
+/// Buffers that are under way besides those in the queues, at least.
+const UNDER_WAY: u64 = 1024;
+
 fn size(holds: &Holds, asked: Option<u32>) -> Result<u32> {
-    let least = holds.rings + 1024;
+    let least = holds.rings + UNDER_WAY;
     // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
     let good = |buffers: u64| (buffers + 1).next_power_of_two() - 1;
     let buffers = asked.map_or_else(|| good(holds.total().max(BUFFERS_MIN)), u64::from);
     ensure_about!(
         "--buffers",
         buffers >= least,
-        "--buffers {buffers} is less than the queues alone hold ({}); use --buffers {} or fewer descriptors",
+        "--buffers {buffers} is too few where the queues alone hold {}, and {UNDER_WAY} are under way; use --buffers {} or fewer descriptors",
         holds.rings,
         good(least)
     );

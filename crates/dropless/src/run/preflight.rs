@@ -12,7 +12,7 @@ use crate::about::{About as _, bail_about};
 use crate::plan::MachinePlan;
 use crate::run::Needs;
 use crate::run::eal::Memory;
-use crate::run::pools::{Holds, PoolPlan, PoolsPlan};
+use crate::run::pools::{Holds, PoolPlan, PoolsPlan, workers_at_most};
 
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
@@ -69,7 +69,10 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     let holds: Vec<_> = prepared.iter().map(held).collect();
     // Each worker uses every pool.
     let workers = match plan.cores.len() {
-        0 => cores::allowed(&sys).len(),
+        0 => {
+            let uris = prepared.iter().map(|port| &port.uri);
+            cores::allowed(&sys).len().min(workers_at_most(uris, queues))
+        }
         chosen => chosen,
     };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;

@@ -39,6 +39,27 @@ fn a_pool_is_as_large_as_the_sum_of_what_is_held() {
     assert_eq!((plan.pools.len(), pool.buffers), (1, 32767));
 }
 
+/// However many cores the machine has.
+#[test]
+fn a_run_of_one_queue_has_the_smallest_pool() {
+    let ring = port("ring");
+    let workers = workers_at_most([&ring].into_iter(), (1, 1));
+    let holds = Holds::of_port(&ring, (1, 1), 1024, 400);
+    let plan = PoolsPlan::new(&[(None, holds)], workers, None).unwrap();
+    assert_eq!((workers, plan.buffers()), (2, BUFFERS_MIN as u32));
+    let ports = [port("xdp:eth0,queues=3"), port("memif:/run/a.sock")];
+    assert_eq!(workers_at_most(ports.iter(), (1, 2)), 2 * (3 + 2));
+}
+
+/// What drivers raise is no reason to refuse.
+#[test]
+fn few_descriptors_go_with_few_buffers() {
+    let holds = Holds::of_port(&port("packet:eth0"), (1, 1), 64, 200);
+    assert_eq!(holds.rings, 2 * 64);
+    let raised = Holds::of_port(&port("packet:eth0"), (1, 1), 1024, 200);
+    assert_eq!(holds.total(), raised.total());
+}
+
 #[test]
 fn every_pool_holds_what_its_ports_hold_whatever_they_are() {
     let kinds = [

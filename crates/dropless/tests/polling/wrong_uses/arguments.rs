@@ -79,7 +79,7 @@ wrong! {
     burst_too_large: ["send", "--burst", "65"] => "--burst 65", "between 1 and 64";
     too_few_descriptors: ["send", "--descriptors", "63"] => "--descriptors 63", "1024 is usual";
     too_many_descriptors: ["send", "--descriptors", "40000"] => "--descriptors 40000", "between 64 and 32768";
-    buffers_below_the_queues: ["send", "--buffers", "10"] => "less than the queues alone hold", "use --buffers";
+    buffers_below_the_queues: ["send", "--buffers", "10"] => "too few where the queues alone hold", "use --buffers";
     buffers_above_the_memory: ["send", "--no-huge", "--buffers", "4000000000"] => "MiB of memory are available", "use fewer --buffers";
     interval_too_short: ["send", "--interval", "10us"] => "--interval 10", "1ms is the shortest";
     interval_too_short_to_reflect: ["reflect", "--port", "null", "--interval", "1us"] => "too short", "1ms is the shortest";
