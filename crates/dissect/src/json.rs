@@ -13,7 +13,7 @@ use crate::names;
 use crate::text::Text;
 use crate::view::{Network, View};
 
-/// Writes one packet, and ends the line. What is not known is left out.
+/// Writes one packet, and ends the line. What is not known is left out; a time is `null`.
 pub fn json(text: &mut Text, clock: &mut Clock, packet: &Packet<'_>) {
     let view = View::of(packet);
     text.put("{\"time\":");

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use wire::checksum;
+
 /// Frames in a list: more than the caches of a core hold of what they lead to.
 pub const FRAMES: usize = 1 << 16;
 /// Bytes of a frame, without FCS.
@@ -70,10 +72,8 @@ impl Frame {
         bytes[34..36].copy_from_slice(&self.source_port.to_be_bytes());
         bytes[36..38].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[38..40].copy_from_slice(&(ip_len - 20).to_be_bytes());
-        let words = bytes[14..34].chunks(2);
-        let sum: u32 = words.map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
-        let sum = (sum & 0xFFFF) + (sum >> 16);
-        bytes[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        let sum = checksum::field(checksum::sum(&bytes[14..34]));
+        bytes[24..26].copy_from_slice(&sum);
         bytes
     }
 

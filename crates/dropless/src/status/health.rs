@@ -82,12 +82,12 @@ impl HealthCheck {
             Phase::Sending | Phase::Reflecting | Phase::Forwarding | Phase::Capturing => {
                 self.trouble(now, state)
             }
-            // Where nothing came back any more, the wait for the last of it heals nothing.
             // A capture may pause for as long as it likes.
             Phase::Replaying => match lost_link(state) {
                 None if self.sent.rose.is_some() => return well("packets are sent when they are due"),
                 trouble => trouble.or_else(|| Some("no packet has been sent yet".into())),
             },
+            // Where nothing came back any more, the wait for the last of it heals nothing.
             Phase::Draining if self.is_deaf => {
                 self.deafness(now).map(|reason| format!("draining, and {reason}"))
             }

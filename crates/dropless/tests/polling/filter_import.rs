@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
+use wire::checksum;
 
 use crate::replay::replay;
 use crate::support::pcap_file::{Made, PLAIN};
@@ -117,12 +118,8 @@ fn frame(dice: &mut Dice, mac: [u8; 6], id: u16, is_forward: bool) -> Vec<u8> {
         header.extend(offset.to_be_bytes());
         header.extend([64, protocol, 0, 0]);
         header.extend([&source[..], &[198, 18, 0, far]].concat());
-        let sum: u32 = header
-            .chunks(2)
-            .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]))
-            .sum();
-        let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        let sum = checksum::field(checksum::sum(&header));
+        header[10..12].copy_from_slice(&sum);
         frame.extend([8, 0]);
         frame.extend(header);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use wire::checksum;
 
 use crate::replay::{STARTING, replay};
 use crate::support::pcap_file::{Made, PLAIN};
@@ -26,12 +27,8 @@ pub fn udp_to(mac: [u8; 6], (source, destination): ([u8; 4], [u8; 4]), ports: (u
     let mut header = vec![0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0];
     header.extend(source);
     header.extend(destination);
-    let words = header
-        .chunks(2)
-        .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
-    let sum: u32 = words.sum();
-    let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let sum = checksum::field(checksum::sum(&header));
+    header[10..12].copy_from_slice(&sum);
     frame.extend(header);
     frame.extend([ports.0.to_be_bytes(), ports.1.to_be_bytes(), [0, 26], [0, 0]].concat());
     frame.resize(60, 0);

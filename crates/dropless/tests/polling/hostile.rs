@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Finished, Lab, Need, require, until};
 use serde_json::Value;
-use wire::{Class, Template, TemplateSpec, Verify};
+use wire::{Class, Template, TemplateSpec, Verify, checksum};
 
 type Frame = Vec<u8>;
 
@@ -74,7 +74,7 @@ fn icmp_error(quoted: &[u8]) -> Frame {
     ]);
     frame.extend([3, 3, 0, 0, 0, 0, 0, 0]);
     frame.extend(packet);
-    let checksum = internet_checksum(&frame[34..]);
+    let checksum = checksum::field(checksum::sum(&frame[34..]));
     frame[36..38].copy_from_slice(&checksum);
     seal_ip(&mut frame);
     frame
@@ -82,18 +82,8 @@ fn icmp_error(quoted: &[u8]) -> Frame {
 
 fn seal_ip(frame: &mut [u8]) {
     frame[24..26].fill(0);
-    let checksum = internet_checksum(&frame[14..34]);
+    let checksum = checksum::field(checksum::sum(&frame[14..34]));
     frame[24..26].copy_from_slice(&checksum);
-}
-
-/// RFC 1071, the slow and plain way.
-fn internet_checksum(bytes: &[u8]) -> [u8; 2] {
-    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-    let mut sum: u32 = bytes.chunks(2).map(word).sum();
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    (!(sum as u16)).to_be_bytes()
 }
 
 /// Noise of every length; every other frame at least begins like IPv4 or IPv6 over Ethernet.

@@ -51,7 +51,7 @@ pub struct Args {
     /// Port to capture from; repeat for several [default: ring, with a generator at its other end]
     #[arg(long = "port", short = 'p', value_name = "URI", help_heading = "Path")]
     pub ports: Vec<String>,
-    /// Look into a running send, reflect, replay or forward: its process, or its run directory
+    /// Look into a running send, reflect, replay, forward or guard --port: its process, or its run directory
     #[arg(long, value_name = "RUN|PID", conflicts_with = "ports", help_heading = "Path")]
     pub attach: Option<String>,
     /// What of its frames: those that it receives, those that it sends, or both

@@ -18,6 +18,7 @@ use report::published::{Found, Place, State, tap_socket};
 
 use super::args::Way;
 use crate::plan::{AttachPlan, CapturePlan, MachinePlan};
+use crate::run::tap::can_be_looked_into;
 use crate::run::tap::message::{Answer, Asked, TELL_LEN, Told};
 use crate::status::find::{self, Target};
 
@@ -63,9 +64,7 @@ fn find_now(named: &str) -> Result<Found> {
         state.process.run.display()
     );
     match command {
-        "send" | "reflect" | "replay" | "forward" => Ok(found),
-        // One between two ports forwards; the others have none.
-        "guard" if !state.ports.is_empty() => Ok(found),
+        _ if can_be_looked_into(state) => Ok(found),
         "search" | "compare" => bail!(
             "process {process} is a {command}, whose trials are runs of their own; {}",
             trial(process)

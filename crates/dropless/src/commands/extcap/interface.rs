@@ -4,6 +4,8 @@ use anyhow::{Context, Result};
 use host::{CarrierKind, Sys, Usable};
 use report::published::{Found, Place};
 
+use crate::run::tap::can_be_looked_into;
+
 /// Begins the names of all our interfaces.
 const PREFIX: &str = "dropless-";
 /// The kinds of port that take an interface of the kernel.
@@ -91,8 +93,7 @@ fn of_run(found: &Found) -> Option<String> {
         [] => ", which starts".to_owned(),
         _ => format!(" on {}", ports.join(" ")),
     };
-    ["send", "reflect", "replay", "forward"]
-        .contains(&command)
+    can_be_looked_into(state)
         .then(|| format!("dropless {command}{place} (process {})", found.process))
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
   dropless tune --cores 2-5 --nic pci:0000:3b:00.0 --apply     binds the NIC for DPDK, too
   dropless tune --cores 2-5 --boot                prints the kernel command line, explained
 
-Exit codes: 0 done; 1 something was refused, or nothing took effect; 2 could not.")]
+Exit codes: 0 done; 1 something was refused, or left as somebody else made it; 2 could not.")]
 pub struct Args {
     /// Cores that will poll, e.g. 2-3,6; needed for a change, some are proposed for a plan
     #[arg(long, value_name = "LIST")]

@@ -166,7 +166,7 @@ fn apply(sys: &Sys, plan: &Plan, journal: &mut Journal, console: Console) -> Res
     Ok(tune::apply(sys, plan, journal, &mut told)?)
 }
 
-/// Done, also where there was nothing to do; but a plan of which nothing took effect is not done.
+/// Done, also where there was nothing to do, or where it takes effect later; but what was refused is not done.
 fn exit_code(outcomes: &[Outcome]) -> u8 {
     u8::from(outcomes.iter().any(Outcome::is_refused)) * EXIT_REFUSED
 }

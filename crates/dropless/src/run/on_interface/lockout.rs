@@ -9,6 +9,7 @@ use host::interface::{Interface, interfaces};
 use host::roles::{ends_of, interface_of};
 use report::published::parent;
 use rules::{Groups, RuleSet, Verdict, look};
+use wire::checksum;
 
 const VARIABLE: &str = "SSH_CONNECTION";
 /// No wrapper is wrapped as often.
@@ -149,12 +150,8 @@ fn ip((from, to): (IpAddr, IpAddr), protocol: u8, payload: &[u8]) -> Vec<u8> {
         let mut header = vec![0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0];
         header.extend(octets(from));
         header.extend(octets(to));
-        let sum = header
-            .chunks_exact(2)
-            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
-            .sum::<u32>();
-        let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        let sum = checksum::field(checksum::sum(&header));
+        header[10..12].copy_from_slice(&sum);
         header.extend(payload);
         return ethernet(0x0800, &header);
     }
@@ -222,6 +219,9 @@ mod tests {
     fn rules_that_end_the_session_are_named() {
         let v4 = "192.0.2.7 50000 198.51.100.1 22";
         assert_eq!(refused("deny malformed\ndefault allow\n", v4), None);
+        // The sum of the words of its header carries twice.
+        let carries = "192.168.57.127 50000 192.168.128.1 22";
+        assert_eq!(refused("deny malformed\ndefault allow\n", carries), None);
         let said = refused("allow arp\ndeny tcp dport 22\n", v4).unwrap();
         assert!(said.contains("(from 192.0.2.7:50000 to 198.51.100.1:22): a new connection is denied by edge.rules:2 `deny tcp dport 22`"), "{said}");
         let said = refused(
