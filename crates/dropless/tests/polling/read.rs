@@ -60,9 +60,12 @@ fn record(lab: &Lab) -> Wire {
     // What has extension headers, or is not to be foreseen, stays out.
     let filter = "arp or icmp or tcp or udp or icmp6";
     let file = |name: &str| lab.path(name).display().to_string();
+    // By itself it has 32 places of 64 KiB, and drops what comes while it waits for a core.
     let tcpdump = [
         "-i",
         "far0",
+        "-B",
+        "16384",
         "-U",
         "--immediate-mode",
         "-Z",

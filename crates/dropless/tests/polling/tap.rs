@@ -71,6 +71,9 @@ fn offloaded_checksums_are_good() {
         &[
             "-i",
             "dl0",
+            // Room for all of them: a packet takes 64 KiB.
+            "-B",
+            "65536",
             "--immediate-mode",
             "-U",
             "-w",
