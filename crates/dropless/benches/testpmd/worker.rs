@@ -68,6 +68,12 @@ fn workers(process: u32) -> Vec<PathBuf> {
 
 /// Time on a core, of all threads together.
 fn ran_ns(threads: &[PathBuf]) -> Option<u64> {
-    let of_one = |path: &PathBuf| Some(Schedstat::from_file(path.join("schedstat")).ok()?.sum_exec_runtime);
+    let of_one = |path: &PathBuf| {
+        Some(
+            Schedstat::from_file(path.join("schedstat"))
+                .ok()?
+                .sum_exec_runtime,
+        )
+    };
     threads.iter().map(of_one).sum()
 }

@@ -93,8 +93,7 @@ fn of_run(found: &Found) -> Option<String> {
         [] => ", which starts".to_owned(),
         _ => format!(" on {}", ports.join(" ")),
     };
-    can_be_looked_into(state)
-        .then(|| format!("dropless {command}{place} (process {})", found.process))
+    can_be_looked_into(state).then(|| format!("dropless {command}{place} (process {})", found.process))
 }
 
 /// Without what ends a value.
