@@ -9,7 +9,9 @@ use nix::sys::signal::Signal;
 use report::published::{Place, tap_socket};
 
 use crate::capture::fields;
-use crate::support::wire::{Wire, assert_all_back, assert_conserved, assert_refused, interrupted};
+use crate::support::wire::{
+    Wire, assert_all_back, assert_balance, assert_conserved, assert_refused, charged, interrupted,
+};
 use crate::support::{Finished, Lab, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -34,25 +36,8 @@ pub fn attach(lab: &Lab, host: &Running, arguments: &[&str]) -> Running {
 
 /// What the host counted is captured or charged to a place; returns what the places have.
 pub fn assert_balanced(run: &Finished) -> u64 {
-    let json = run.json();
-    let ledger = &json["ledger"];
-    let places = ledger["places"].as_array().map_or(&[][..], Vec::as_slice);
-    let charged: u64 = places.iter().filter_map(|place| place["charged"].as_u64()).sum();
-    assert_eq!(ledger["unexplained"], 0, "{run}");
-    assert_eq!(
-        ledger["entered"].as_u64(),
-        ledger["left"].as_u64().map(|left| left + charged),
-        "{run}"
-    );
-    assert_eq!(ledger["left"], json["captured"], "{run}");
-    charged
-}
-
-fn place(run: &Finished, name: &str) -> u64 {
-    let json = run.json();
-    let places = json["ledger"]["places"].as_array().cloned().unwrap_or_default();
-    let found = places.iter().find(|place| place["place"] == name);
-    found.and_then(|place| place["charged"].as_u64()).unwrap_or(0)
+    assert_eq!(run.number("ledger.left"), run.number("captured"), "{run}");
+    assert_balance(&run.json()["ledger"], run)
 }
 
 /// The sequence numbers of the probes in a file that went this way: 1 is received, 2 is sent.
@@ -142,7 +127,7 @@ fn a_filter_sees_whole_frames_and_the_file_has_them_cut() {
     let seen = attach(&lab, &host, &arguments).wait(LIMIT);
     assert_balanced(&seen);
     assert_eq!(seen.number("captured"), 50, "{seen}");
-    assert_eq!(place(&seen, "filtered"), 0, "{seen}");
+    assert_eq!(charged(&seen.json()["ledger"], "filtered"), 0, "{seen}");
     let file = lab.path("cut.pcapng").display().to_string();
     let lens = fields(&file, "frame", &["frame.len", "frame.cap_len"]);
     assert_eq!(lens, vec!["996\t64"; 50]);
@@ -161,10 +146,9 @@ fn a_tap_on_a_flood_loses_what_it_says_and_one_that_is_stopped_says_so_too() {
     std::thread::sleep(Duration::from_millis(500));
     let seen = interrupted(tap);
     let lost = assert_balanced(&seen);
-    assert!(place(&seen, "tap_budget") > 0, "{seen}");
-    assert!(place(&seen, "tap_full") > 0, "{seen}");
     // A disk that is busy otherwise may keep the capture's own ring full.
-    let places = ["tap_budget", "tap_full", "ring_full"].map(|name| place(&seen, name));
+    let places = ["tap_budget", "tap_full", "ring_full"].map(|place| charged(&seen.json()["ledger"], place));
+    assert!(places[0] > 0 && places[1] > 0, "{seen}");
     assert_eq!(lost, places.iter().sum::<u64>(), "{seen}");
     assert_eq!(seen.code, Some(1), "{seen}");
     let sent = interrupted(host);

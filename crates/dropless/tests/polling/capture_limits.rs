@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::capture::{assert_balanced, capture, fields, path, send};
-use crate::support::wire::{Wire, assert_refused, interrupted};
+use crate::support::wire::{Wire, assert_refused, charged, interrupted};
 use crate::support::{Finished, Lab, Need, require, until};
 
 const READ: [Need; 2] = [Need::Namespaces, Need::Tool("tshark")];
@@ -101,11 +101,7 @@ fn the_file_says_what_a_slow_reader_lost() {
     nix::sys::signal::kill(pid, Signal::SIGINT).expect("signalling");
     let ended = running.wait(LIMIT);
     let summary = summary(&lab);
-    let places = summary["ledger"]["places"].as_array().expect("places");
-    let place = |name: &str| {
-        let found = places.iter().find(|charge| charge["place"] == name);
-        found.and_then(|charge| charge["charged"].as_u64()).unwrap_or(0)
-    };
+    let place = |name: &str| charged(&summary["ledger"], name);
     let lost = place("ring_full") + place("rx_missed");
     assert!(place("ring_full") > 0, "{ended} {summary}");
     let told = sum(&fields(&file, "frame.drop_count", &["frame.drop_count"]));

@@ -4,20 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::capture::{assert_balanced, capture, fields, path, send};
 use crate::support::pcap_file::{PLAIN, frames};
-use crate::support::wire::{Wire, assert_refused, interrupted};
+use crate::support::wire::{Wire, assert_refused, charged, interrupted};
 use crate::support::{Finished, Need, require};
 
 const READ: [Need; 2] = [Need::Namespaces, Need::Tool("tshark")];
 
-/// What was charged to a place of the ledger.
-fn charged(run: &Finished, place: &str) -> u64 {
-    let places = run.json()["ledger"]["places"].clone();
-    let places = places.as_array().expect("places");
-    let found = places.iter().find(|charge| charge["place"] == place);
-    found.and_then(|charge| charge["charged"].as_u64()).unwrap_or(0)
-}
-
-/// The same, by the queues.
+/// What a place was charged, by the queues.
 fn of_queues(run: &Finished, place: &str) -> u64 {
     let queues = run.json()["queues"].clone();
     let queues = queues.as_array().expect("queues");
@@ -118,11 +110,8 @@ fn what_the_filter_refuses_is_counted() {
         let run = interrupted(running);
         assert_balanced(&run);
         assert_eq!((run.code, run.number("captured")), (Some(0), 1000), "{run}");
-        assert_eq!(
-            (charged(&run, "filtered"), of_queues(&run, "filtered")),
-            (1000, 1000),
-            "{run}"
-        );
+        let filtered = charged(&run.json()["ledger"], "filtered");
+        assert_eq!((filtered, of_queues(&run, "filtered")), (1000, 1000), "{run}");
         assert_eq!(
             run.json()["workers"].as_array().map(Vec::len),
             Some(roles),
@@ -174,16 +163,9 @@ fn whole_flows_are_sampled() {
         let run = interrupted(running);
         assert_balanced(&run);
         assert_eq!(run.code, Some(0), "{run}");
-        assert_eq!(
-            charged(&run, "sampled_out"),
-            of_queues(&run, "sampled_out"),
-            "{run}"
-        );
-        assert_eq!(
-            run.number("captured") + charged(&run, "sampled_out"),
-            4000,
-            "{run}"
-        );
+        let sampled_out = charged(&run.json()["ledger"], "sampled_out");
+        assert_eq!(sampled_out, of_queues(&run, "sampled_out"), "{run}");
+        assert_eq!(run.number("captured") + sampled_out, 4000, "{run}");
         let mut flows: BTreeMap<String, u32> = BTreeMap::new();
         for port in fields(&file, "udp.dstport==7", &["udp.srcport"]) {
             *flows.entry(port).or_default() += 1;

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::capture::{assert_balanced, capture, path, send};
 use crate::support::served::{samples, scraped, serve};
 use crate::support::terminal::Terminal;
-use crate::support::wire::{Wire, assert_refused, interrupted};
+use crate::support::wire::{Wire, assert_refused, charged, interrupted};
 use crate::support::{Need, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -79,13 +79,8 @@ fn metrics_and_top_have_its_consumers() {
         captured < received && (captured - run.number("captured") as f64).abs() < 0.5,
         "{last:?} {run}"
     );
-    let places = run.json()["ledger"]["places"].clone();
-    let places = places.as_array().expect("places");
-    let of_ledger = places.iter().find(|charge| charge["place"] == "filtered");
-    let of_ledger = of_ledger
-        .and_then(|charge| charge["charged"].as_f64())
-        .expect("a count");
-    assert!((last[filtered] - of_ledger).abs() < 0.5, "{last:?} {run}");
+    let of_ledger = charged(&run.json()["ledger"], "filtered");
+    assert!((last[filtered] - of_ledger as f64).abs() < 0.5, "{last:?} {run}");
     let directory = lab.path(run.json()["run"].as_str().expect("a path"));
     for name in [
         "plan.json",

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::attach::{assert_balanced, attach};
 use crate::support::served::{get, samples, serve};
-use crate::support::wire::{assert_invalid, assert_refused, interrupted};
+use crate::support::wire::{assert_balance, assert_invalid, assert_refused, interrupted};
 use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -112,15 +112,7 @@ pub fn assert_adds_up(json: &Value, run: &Finished) {
     assert_eq!(run.code, Some(i32::from(lost)), "{run}");
     let ways = json["ways"].as_array().expect("ways");
     for (way, ports) in ways.iter().zip([[0, 1], [1, 0]]) {
-        let ledger = &way["ledger"];
-        let places = ledger["places"].as_array().expect("places");
-        let charged: u64 = places.iter().filter_map(|place| place["charged"].as_u64()).sum();
-        let [entered, left] = ["entered", "left"].map(|name| ledger[name].as_u64().expect("a count"));
-        assert_eq!(
-            (entered, &ledger["unexplained"]),
-            (left + charged, &Value::from(0)),
-            "{run}"
-        );
+        assert_balance(&way["ledger"], run);
         assert_eq!(way["received"], json["ports"][ports[0]]["rx_packets"], "{run}");
         assert_eq!(way["forwarded"], json["ports"][ports[1]]["tx_packets"], "{run}");
     }

@@ -1,7 +1,7 @@
 //! What is long, merged or in fragments, between two ports of `AF_PACKET`: it goes on as it came, or is lost and counted.
 
 use crate::forward::{Path, assert_sound};
-use crate::support::wire::interrupted;
+use crate::support::wire::{charged, interrupted};
 use crate::support::{Finished, Need, require};
 
 /// What does not fit the ring of `AF_PACKET` would be cut, and go on as if it were whole.
@@ -80,10 +80,5 @@ fn what_is_too_long_for_the_other_side_is_lost_and_counted() {
 /// Frames that were thrown away for their length.
 fn oversized(run: &Finished) -> u64 {
     assert_eq!(run.number("ways.0.ledger.unexplained"), 0, "{run}");
-    let json = run.json();
-    let places = json["ledger"]["places"].as_array().expect("places");
-    let place = places.iter().find(|place| place["place"] == "oversized");
-    place
-        .and_then(|place| place["charged"].as_u64())
-        .unwrap_or_default()
+    charged(&run.json()["ledger"], "oversized")
 }

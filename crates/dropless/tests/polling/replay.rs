@@ -7,7 +7,9 @@ use capture::input::Reader;
 use nix::sys::signal::Signal;
 
 use crate::support::pcap_file::{PLAIN, Pcap, frames};
-use crate::support::wire::{Wire, assert_refused, assert_valid_but_for_time, interrupted};
+use crate::support::wire::{
+    Wire, assert_balance, assert_refused, assert_valid_but_for_time, charged, interrupted,
+};
 use crate::support::{Finished, Lab, Need, Running, require, until};
 
 pub const NEEDS: [Need; 2] = [Need::Namespaces, Need::Tool("tcpdump")];
@@ -57,22 +59,9 @@ pub fn to_null(lab: &Lab, file: &str, arguments: &[&str]) -> Finished {
 
 /// read = sent + named places, by the counters of the port.
 pub fn assert_balanced(run: &Finished) {
-    let ledger = &run.json()["ledger"];
-    let places = ledger["places"].as_array().map_or(&[][..], Vec::as_slice);
-    let charged: u64 = places.iter().filter_map(|place| place["charged"].as_u64()).sum();
-    let number = |name: &str| ledger[name].as_u64().expect("a count");
-    assert_eq!(number("entered"), number("left") + charged, "{run}");
-    assert_eq!(number("entered"), run.number("read"), "{run}");
-    assert_eq!(number("unexplained"), 0, "{run}");
+    assert_balance(&run.json()["ledger"], run);
+    assert_eq!(run.number("ledger.entered"), run.number("read"), "{run}");
     assert_eq!(run.json()["pool"]["leaked"], 0, "{run}");
-}
-
-/// What the place of this name was charged.
-pub fn charged(run: &Finished, name: &str) -> u64 {
-    let json = run.json();
-    let places = json["ledger"]["places"].as_array().expect("places");
-    let place = places.iter().find(|place| place["place"] == name);
-    place.map_or(0, |place| place["charged"].as_u64().expect("a count"))
 }
 
 fn assert_all_sent(run: &Finished, count: u64) {
@@ -247,7 +236,8 @@ fn an_interrupt_ends_a_loop_that_goes_on_for_ever() {
     let run = running.wait(STARTING);
     assert_valid_but_for_time(&run);
     assert_balanced(&run);
-    assert!(run.number("sent") > 0 && charged(&run, "cut_off") > 0, "{run}");
+    let cut_off = charged(&run.json()["ledger"], "cut_off");
+    assert!(run.number("sent") > 0 && cut_off > 0, "{run}");
     // What was asked to end is no loss.
     assert_eq!(run.code, Some(0), "{run}");
     let places = run.json()["ledger"]["places"].clone();

@@ -113,6 +113,27 @@ pub fn sum(object: &Value) -> u64 {
         .sum()
 }
 
+/// What the place of this name was charged: a ledger lists those that counted any.
+pub fn charged(ledger: &Value, place: &str) -> u64 {
+    let places = ledger["places"].as_array().expect("places");
+    let found = places.iter().find(|charge| charge["place"] == place);
+    found.map_or(0, |charge| charge["charged"].as_u64().expect("a count"))
+}
+
+/// What entered has left, or is charged to a place; returns what all of them were charged.
+pub fn assert_balance(ledger: &Value, run: &Finished) -> u64 {
+    let count = |value: &Value| value.as_u64().expect("a count");
+    let places = ledger["places"].as_array().expect("places");
+    let charged: u64 = places.iter().map(|charge| count(&charge["charged"])).sum();
+    assert_eq!(
+        count(&ledger["entered"]),
+        count(&ledger["left"]) + charged,
+        "{run}"
+    );
+    assert_eq!(count(&ledger["unexplained"]), 0, "{run}");
+    charged
+}
+
 /// Packets of one direction's queues, in order.
 pub fn packets_by_queue(run: &Value, direction: &str) -> Vec<u64> {
     let queues = run["queues"].as_array().expect("a table of queues");
