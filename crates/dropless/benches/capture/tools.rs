@@ -290,12 +290,8 @@ impl Bed<'_> {
 
     /// The MAC address of the far end.
     fn to(&self) -> String {
-        self.wire.as_ref().map_or("02:00:00:00:00:02".into(), |wire| {
-            wire.far
-                .run("cat", &["/sys/class/net/far0/address"])
-                .trim()
-                .to_owned()
-        })
+        let wire = self.wire.as_ref();
+        wire.map_or("02:00:00:00:00:02".into(), |wire| wire.far.mac("far0"))
     }
 
     fn dropless(&self, port: &str) -> Vec<Running> {

@@ -109,12 +109,7 @@ impl Wire {
 
     /// The far end's MAC address.
     pub fn mac(&self) -> [u8; 6] {
-        let mac = self.far.mac("far0");
-        let mut bytes = [0; 6];
-        for (byte, text) in bytes.iter_mut().zip(mac.split(':')) {
-            *byte = u8::from_str_radix(text, 16).unwrap_or(0);
-        }
-        bytes
+        self.far.mac_bytes("far0")
     }
 
     /// Sends these frames to a MAC address for so long, as fast as the generator makes them.

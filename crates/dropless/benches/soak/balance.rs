@@ -11,15 +11,6 @@ use measure::summary::{ReflectSummary, Summary};
 use measure::verdict::Validity;
 use serde::Serialize;
 
-/// Reasons of an invalid verdict that are no fault of the program: somebody else had its core.
-pub const NO_TIME: [&str; 5] = [
-    "underoffered",
-    "sender_stalled",
-    "port_full",
-    "late_by_stall",
-    "receiver_stalled",
-];
-
 /// What the results of a round came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Account {

@@ -167,12 +167,12 @@ fn a_reflector_is_seen_before_and_after_it_turns_a_frame_round() {
     let reflector = wire.reflect_far(&lab, "packet", &[]);
     let file = lab.path("reflect.pcapng");
     let tap = attach(&lab, &reflector, &["--to", "reflect.pcapng"]);
-    let mac = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let mac = wire.far.mac("far0");
     let sent = wire
         .send(
             &lab,
             "packet",
-            &["--rate", "1kpps", "--count", "500", "--to-mac", mac.trim()],
+            &["--rate", "1kpps", "--count", "500", "--to-mac", &mac],
         )
         .run();
     assert_eq!(sent.number("received"), 500, "{sent}");

@@ -23,8 +23,7 @@ pub fn capture(lab: &Lab, namespace: &Namespace, arguments: &[&str]) -> Running 
 
 /// Probes from the near end that nobody returns.
 pub fn send(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Finished {
-    let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
-    let to = ["--tx-only", "--to-mac", far.trim()];
+    let to = ["--tx-only", "--to-mac", &wire.far.mac("far0")];
     wire.send(lab, "packet", &[&to[..], arguments].concat()).run()
 }
 

@@ -119,11 +119,11 @@ fn tshark_captures_from_an_interface() {
     );
     // What arrives is taken away from the kernel there: nobody gets that from a list.
     assert!(!listed.contains("dropless-xdp"), "{listed}");
-    let mac = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let mac = wire.far.mac("far0");
     let to = [
         "--tx-only",
         "--to-mac",
-        mac.trim(),
+        &mac,
         "--rate",
         "1kpps",
         "--duration",

@@ -14,11 +14,7 @@ const REAL: u64 = 20;
 
 fn frame(number: u64, source: [u8; 4]) -> Made {
     let bytes = udp([2, 0, 0, 0, 0, 1], source, (5000, 9));
-    Made {
-        at_ns: 1_700_000_000_000_000_000 + number * 1000,
-        original_len: bytes.len(),
-        bytes,
-    }
+    Made::whole(1_700_000_000_000_000_000 + number * 1000, bytes)
 }
 
 /// From a real source.

@@ -166,22 +166,12 @@ fn agree(lab: &Lab, wire: &Wire, rules: &str, hook: &str, seed: u64) {
     let path = lab.path("seen.nft");
     fs::write(&path, chains).expect("a ruleset");
     wire.far.run("nft", &["-f", &path.display().to_string()]);
-    let mac: Vec<u8> = wire
-        .far
-        .mac("far0")
-        .split(':')
-        .map(|part| u8::from_str_radix(part, 16).expect("hex"))
-        .collect();
-    let mac = mac.try_into().expect("six bytes");
+    let mac = wire.far.mac_bytes("far0");
     let mut dice = Dice(seed);
     let packets: Vec<Made> = (1..=1500_u16)
         .map(|id| {
-            let bytes = frame(&mut dice, mac, id, hook == "forward");
-            Made {
-                at_ns: 1_700_000_000_000_000_000 + u64::from(id) * 50_000,
-                original_len: bytes.len(),
-                bytes,
-            }
+            let at_ns = 1_700_000_000_000_000_000 + u64::from(id) * 50_000;
+            Made::whole(at_ns, frame(&mut dice, mac, id, hook == "forward"))
         })
         .collect();
     let file = PLAIN.write(lab, "frames.pcap", &packets);

@@ -110,16 +110,8 @@ fn strangers_without_checksums_are_not_our_damage() {
     };
     let wire = Wire::to_kernel(&lab);
     let echo = wire.echo_server(false);
-    let address = wire.near.run("cat", &["/sys/class/net/near0/address"]);
-    let neighbour = [
-        "neigh",
-        "add",
-        "198.18.0.1",
-        "dev",
-        "far0",
-        "lladdr",
-        address.trim(),
-    ];
+    let address = wire.near.mac("near0");
+    let neighbour = ["neigh", "add", "198.18.0.1", "dev", "far0", "lladdr", &address];
     wire.far.ip(&neighbour);
     let mut sender = wire
         .send(
@@ -188,11 +180,7 @@ fn what_was_missed_before_the_run_is_not_charged_to_it() {
     wire.near.without_ipv6("near1");
     wire.far.without_ipv6("far1");
     wire.near.up("near1", &[]);
-    let address = |namespace: &Namespace, interface: &str| {
-        let file = format!("/sys/class/net/{interface}/address");
-        namespace.run("cat", &[&file]).trim().to_owned()
-    };
-    let (near, far) = (address(&wire.near, "near0"), address(&wire.far, "far0"));
+    let (near, far) = (wire.near.mac("near0"), wire.far.mac("far0"));
     wire.far
         .ip(&["neigh", "add", "198.18.0.1", "dev", "far0", "lladdr", &near]);
     let second = ["--port", "packet:near1", "--to-mac", &far, "--wait", "30s"];

@@ -38,11 +38,7 @@ pub fn udp_to(mac: [u8; 6], (source, destination): ([u8; 4], [u8; 4]), ports: (u
 /// Two seconds of a thousand legitimate packets each from ten sources; in the second one, `flood` packets of NTP from sources
 /// that are invented.
 pub fn packets(mac: [u8; 6], flood: u64) -> Vec<Made> {
-    let made = |at_ns, bytes: Vec<u8>| Made {
-        at_ns: 1_700_000_000_000_000_000 + at_ns,
-        original_len: bytes.len(),
-        bytes,
-    };
+    let made = |at_ns, bytes| Made::whole(1_700_000_000_000_000_000 + at_ns, bytes);
     let ours = (0..2000_u64).map(|number| {
         let bytes = udp(
             mac,
@@ -213,17 +209,7 @@ fn flooded(lab: &Lab, arguments: &[&str]) -> (Value, u64) {
     let path = lab.path("count.nft");
     fs::write(&path, count).expect("a ruleset");
     wire.far.run("nft", &["-f", &path.display().to_string()]);
-    let mac: Vec<u8> = wire
-        .far
-        .mac("far0")
-        .split(':')
-        .map(|part| u8::from_str_radix(part, 16).expect("hex"))
-        .collect();
-    let file = PLAIN.write(
-        lab,
-        "flood.pcap",
-        &packets(mac.try_into().expect("six bytes"), 20_000),
-    );
+    let file = PLAIN.write(lab, "flood.pcap", &packets(wire.far.mac_bytes("far0"), 20_000));
     let running = guard(
         lab,
         &wire,

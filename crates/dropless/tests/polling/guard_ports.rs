@@ -4,6 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
+use measure::units::format_count;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -37,13 +38,7 @@ impl Guarded {
         let file = lab.path("count.nft");
         fs::write(&file, counts).expect("a ruleset");
         path.right.run("nft", &["-f", &file.display().to_string()]);
-        let mac: Vec<u8> = path
-            .right
-            .mac("r0")
-            .split(':')
-            .map(|part| u8::from_str_radix(part, 16).expect("hex"))
-            .collect();
-        let mac = mac.try_into().expect("six bytes");
+        let mac = path.right.mac_bytes("r0");
         own_rules(lab, "");
         Self { path, mac }
     }
@@ -85,20 +80,6 @@ impl Guarded {
             .find_map(|object| object["counter"]["packets"].as_u64());
         found.expect("a count")
     }
-}
-
-/// A number as people read it.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let mut parts: Vec<&str> = if first > 0 {
-        vec![&digits[..first]]
-    } else {
-        Vec::new()
-    };
-    let rest = digits.as_bytes()[first..].chunks(3);
-    parts.extend(rest.filter_map(|part| std::str::from_utf8(part).ok()));
-    parts.join(",")
 }
 
 /// The user's own rules.
@@ -200,12 +181,8 @@ fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
     // What looks like the flood passes again.
     let stragglers: Vec<Made> = (0..STRAGGLERS)
         .map(|number| {
-            let bytes = udp(guarded.mac, [10, 9, 0, 1], (123, LATER));
-            Made {
-                at_ns: 1_700_000_000_000_000_000 + number * 10_000_000,
-                original_len: bytes.len(),
-                bytes,
-            }
+            let at_ns = 1_700_000_000_000_000_000 + number * 10_000_000;
+            Made::whole(at_ns, udp(guarded.mac, [10, 9, 0, 1], (123, LATER)))
         })
         .collect();
     // The workers take other rules over before this is said, or soon after.
@@ -253,7 +230,7 @@ fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
     let packets = expired["packets"].as_u64().expect("a count");
     assert_eq!(run.json()["blocks"][0]["packets"], packets, "{run}");
     assert_eq!(expired["counted"], true, "{run}");
-    let said = format!("it met {} packets", thousands(packets));
+    let said = format!("it met {} packets", format_count(packets));
     assert!(run.stderr.contains(&said), "{said}: {run}");
     if log.len() == 2 {
         assert_eq!(met(judged, RULE), packets, "{run}");

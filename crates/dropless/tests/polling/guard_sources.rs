@@ -27,11 +27,7 @@ fn host(number: u64) -> [u8; 4] {
 
 /// A resolver that answers all hosts for so long, and more of them then, while somebody floods them.
 fn packets(quiet_s: u64) -> Vec<Made> {
-    let made = |at_ns: u64, bytes: Vec<u8>| Made {
-        at_ns: 1_700_000_000 * S + at_ns,
-        original_len: bytes.len(),
-        bytes,
-    };
+    let made = |at_ns: u64, bytes| Made::whole(1_700_000_000 * S + at_ns, bytes);
     let answer = |number: u64| {
         udp_to(
             [2; 6],

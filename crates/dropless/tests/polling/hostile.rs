@@ -1,9 +1,9 @@
 //! Frames that nobody should send, into `reflect` and into `send`: counted by kind, nothing crashes, nothing leaks.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
+use crate::support::pcap_file::{MICROSECONDS, Made};
 use crate::support::{Finished, Lab, Need, require, until};
 use serde_json::Value;
 use wire::{Class, Template, TemplateSpec, Verify, checksum};
@@ -113,24 +113,15 @@ fn truncated() -> Vec<Frame> {
     (14..whole.len()).map(|len| whole[..len].to_vec()).collect()
 }
 
-/// A capture file (libpcap's classic format, Ethernet).
-fn write_pcap(path: &Path, frames: &[Frame]) {
-    let mut file: Vec<u8> = Vec::new();
-    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65535, 1] {
-        file.extend(word.to_le_bytes());
-    }
-    for frame in frames {
-        for word in [0, 0, frame.len() as u32, frame.len() as u32] {
-            file.extend(word.to_le_bytes());
-        }
-        file.extend(frame);
-    }
-    std::fs::write(path, file).expect("writing a capture");
+/// The capture `in.pcap`.
+fn write_pcap(lab: &Lab, frames: &[Frame]) {
+    let frames: Vec<Made> = frames.iter().map(|frame| Made::whole(0, frame.clone())).collect();
+    MICROSECONDS.write(lab, "in.pcap", &frames);
 }
 
 /// `reflect` fed with exactly these frames.
 fn reflect(lab: &Lab, frames: &[Frame], extra: &[&str]) -> Finished {
-    write_pcap(&lab.path("in.pcap"), frames);
+    write_pcap(lab, frames);
     let common = [
         "reflect",
         "--json",
@@ -267,7 +258,7 @@ struct Ends {
 /// Runs `send` over a memif into which testpmd throws these frames, once, and from which nothing comes back. An
 /// embedded ring beside it goes on undisturbed.
 fn thrown_at_send(lab: &Lab, ends: &Ends, frames: &[Frame]) -> Finished {
-    write_pcap(&lab.path("in.pcap"), frames);
+    write_pcap(lab, frames);
     let path = |name: &str| lab.path(name).to_str().expect("a path of text").to_owned();
     let memif = path("memif.sock");
     let mut testpmd = lab

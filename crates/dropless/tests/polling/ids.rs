@@ -56,7 +56,7 @@ fn probes_into(lab: &Lab, tool: &str) -> (Finished, u64) {
 
 /// Probes of 50 flows, which nobody returns.
 fn send_probes(lab: &Lab, wire: &Wire) {
-    let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let far = wire.far.mac("far0");
     let probes = PROBES.to_string();
     let sent = wire.send(
         lab,
@@ -64,7 +64,7 @@ fn send_probes(lab: &Lab, wire: &Wire) {
         &[
             "--tx-only",
             "--to-mac",
-            far.trim(),
+            &far,
             "--flows",
             "50",
             "--rate",

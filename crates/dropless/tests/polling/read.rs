@@ -6,6 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::support::pcap_file::{MICROSECONDS, Made};
 use crate::support::wire::{FAR_V4, FAR_V6, Wire, assert_refused, interrupted};
 use crate::support::{Finished, Lab, Need, Running, require, until};
 
@@ -294,22 +295,12 @@ fn a_stream_is_read_as_it_comes() {
 }
 
 /// A file of pcap with `count` packets, one a second.
-fn pcap(count: u32) -> Vec<u8> {
-    let words = |words: &[u32]| {
-        words
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect::<Vec<u8>>()
-    };
-    let mut file = words(&[0xA1B2_C3D4, 0x0004_0002, 0, 0, 262_144, 1]);
-    let mut frame = [0_u8; 60];
+fn pcap(count: u64) -> Vec<u8> {
+    let mut frame = vec![0; 60];
     frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
     frame[17] = 46;
-    for second in 0..count {
-        file.extend(words(&[second, 0, 60, 60]));
-        file.extend(frame);
-    }
-    file
+    let packets = (0..count).map(|second| Made::whole(second * 1_000_000_000, frame.clone()));
+    MICROSECONDS.bytes(&packets.collect::<Vec<_>>())
 }
 
 /// What libpcap chooses of a file it chooses here, of every kind of link.

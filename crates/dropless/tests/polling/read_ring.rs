@@ -29,9 +29,9 @@ fn a_ring_is_read_live() {
     capture.wait_for("capturing from", LIMIT);
     let live = lab.dropless(&["read", &door, "--lossless", "--json"]).spawn();
     let mut first = lab.dropless(&["read", &door, "--count", "10", "--utc"]).spawn();
-    let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let far = wire.far.mac("far0");
     // By its usual source port, 49152, tcpdump would take it for a protocol.
-    let to = ["--tx-only", "--to-mac", far.trim(), "--from", "198.18.0.1:50000"];
+    let to = ["--tx-only", "--to-mac", &far, "--from", "198.18.0.1:50000"];
     let rate = ["--rate", "2kpps", "--duration", "30s"];
     let sender = wire.send(&lab, "packet", &[&to[..], &rate].concat()).spawn();
     // Both have joined once they have got something.
@@ -93,9 +93,9 @@ fn what_a_ring_overwrote_is_told() {
     let mut capture = lab.dropless(&arguments).within(&wire.far).spawn();
     capture.wait_for("capturing from", LIMIT);
     let mut live = lab.dropless(&["read", &door, "--json"]).spawn();
-    let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let far = wire.far.mac("far0");
     let send = |how: &[&str]| {
-        let to = ["--tx-only", "--to-mac", far.trim()];
+        let to = ["--tx-only", "--to-mac", &far];
         wire.send(&lab, "packet", &[&to[..], how].concat()).run()
     };
     // It has joined when it prints; what came before was not offered to it.

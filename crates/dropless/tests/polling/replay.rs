@@ -86,7 +86,7 @@ fn what_tcpdump_captured_arrives_byte_for_byte() {
         let to = [
             "--tx-only",
             "--to-mac",
-            far.trim(),
+            &far,
             "--size",
             "64-1518",
             "--count",

@@ -312,10 +312,10 @@ fn packets_missed_in_a_run_are_charged_to_the_thief() {
     let wire = Wire::between(&lab, 1);
     let reflector = wire.reflect_far(&lab, "packet", &["--only-ours", "--cores", "0"]);
     let thief = Hog::start(&lab);
-    let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let far = wire.far.mac("far0");
     let flags = [
         "--to-mac",
-        far.trim(),
+        &far,
         "--cores",
         "0,1",
         "--rate",

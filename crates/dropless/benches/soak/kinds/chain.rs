@@ -7,10 +7,11 @@ use measure::forward::ForwardSummary;
 use measure::summary::{ReflectSummary, Summary};
 use nix::sys::signal::Signal;
 
-use crate::balance::{Account, Missing, NO_TIME};
+use crate::balance::{Account, Missing};
 use crate::kinds::path::load;
 use crate::plan::Draw;
 use crate::round::{Round, result, sleep, wait_for};
+use crate::support::wire::NO_TIME;
 use crate::support::{Running, until};
 
 /// Both let x and what comes back pass, and deny y: no packet may ever meet a default.

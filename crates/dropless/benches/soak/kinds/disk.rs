@@ -6,9 +6,10 @@ use measure::capture::CaptureSummary;
 use measure::summary::Summary;
 use serde_json::Value;
 
-use crate::balance::{Account, Missing, NO_TIME};
+use crate::balance::{Account, Missing};
 use crate::kinds::path::Path;
 use crate::round::{Round, result};
+use crate::support::wire::NO_TIME;
 
 /// Whoever nobody is: a sender that knows an address asks nothing.
 const NOBODY: &str = "02:00:00:00:00:09";

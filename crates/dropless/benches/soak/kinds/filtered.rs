@@ -6,13 +6,13 @@ use measure::capture::CaptureSummary;
 use measure::filter::FilterSummary;
 use measure::summary::Summary;
 
-use crate::balance::{Account, Missing, NO_TIME};
+use crate::balance::{Account, Missing};
 use crate::kinds::chain::{met, put, read_again};
 use crate::kinds::path::load;
 use crate::plan::Draw;
 use crate::round::{Round, result, sleep};
 use crate::support::Running;
-use crate::support::wire::Wire;
+use crate::support::wire::{NO_TIME, Wire};
 
 /// Both deny port 7 and allow port 8, spelled differently.
 const SETS: [&str; 2] = [

@@ -6,13 +6,14 @@ use measure::forward::ForwardSummary;
 use measure::run_result::RunResult as _;
 use measure::summary::{ReflectSummary, Summary};
 
-use crate::balance::{Account, Missing, NO_TIME};
+use crate::balance::{Account, Missing};
 use crate::kinds::chain;
 use crate::kinds::pair::each_event;
 use crate::kinds::path::Path;
 use crate::plan::Victim;
 use crate::round::{Round, result, sleep, wait_for};
 use crate::support::Running;
+use crate::support::wire::NO_TIME;
 
 /// What one process has of a memif, each queue: a ring of 1024 each way, and a burst of each in its hands.
 const HELD: u64 = 2 * (1024 + 64);

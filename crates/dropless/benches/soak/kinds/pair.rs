@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use measure::summary::{ReflectSummary, Summary};
 use nix::sys::signal::Signal;
 
-use crate::balance::{Account, Missing, NO_TIME};
+use crate::balance::{Account, Missing};
 use crate::kinds::path::{Path, fault, load};
 use crate::plan::{Event, Victim};
 use crate::round::{Round, result, sleep, wait_for};
+use crate::support::wire::NO_TIME;
 use crate::support::{Finished, Running};
 use crate::thief::Thief;
 

@@ -3,6 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
+use host::MacAddress;
+
 use super::process::{Running, command, until};
 
 /// A network namespace of its own name, deleted with all its interfaces when dropped.
@@ -97,6 +99,12 @@ impl Namespace {
             .nth(1)
             .unwrap_or_else(|| panic!("no MAC address in {shown:?}"))
             .into()
+    }
+
+    /// The same as a frame has it.
+    pub fn mac_bytes(&self, interface: &str) -> [u8; 6] {
+        let mac: MacAddress = self.mac(interface).parse().expect("a MAC address");
+        mac.0
     }
 }
 

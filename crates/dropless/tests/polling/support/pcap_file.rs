@@ -10,17 +10,24 @@ pub struct Made {
     pub original_len: usize,
 }
 
+impl Made {
+    /// One of which nothing was cut.
+    pub fn whole(at_ns: u64, bytes: Vec<u8>) -> Self {
+        Self {
+            at_ns,
+            original_len: bytes.len(),
+            bytes,
+        }
+    }
+}
+
 /// Frames that nobody answers, `gap_ns` apart, each of its own length and bytes.
 pub fn frames(count: usize, gap_ns: u64) -> Vec<Made> {
     let made = |number: usize| {
         let len = 60 + number * 37 % 1455;
         let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xB5];
         bytes.extend((14..len).map(|at| (at * 7 + number) as u8));
-        Made {
-            at_ns: 1_700_000_000_000_000_000 + number as u64 * gap_ns,
-            original_len: bytes.len(),
-            bytes,
-        }
+        Made::whole(1_700_000_000_000_000_000 + number as u64 * gap_ns, bytes)
     };
     (0..count).map(made).collect()
 }
@@ -37,6 +44,11 @@ pub const PLAIN: Pcap = Pcap {
     is_nano: true,
     is_big: false,
     link: 1,
+};
+
+pub const MICROSECONDS: Pcap = Pcap {
+    is_nano: false,
+    ..PLAIN
 };
 
 impl Pcap {
