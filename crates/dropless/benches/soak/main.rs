@@ -37,6 +37,7 @@ use balance::Account;
 use plan::{Kind, Plan, after};
 use record::{Record, Records};
 use round::{Round, STOPPED, is_stopped, left_behind};
+use support::proc::hugepages_free_bytes;
 use support::{Lab, Need, require, until};
 
 const HOURS: f64 = 2.0;
@@ -131,7 +132,7 @@ fn play(number: u64, plan: Plan, program: Option<&Path>, directory: &Path) -> Op
     if let Some(program) = program {
         lab = lab.with_program(program);
     }
-    let pages = round::hugepages_free();
+    let free = hugepages_free_bytes();
     let begun = Instant::now();
     let (mut account, commands) = {
         let round = Round::new(&plan, &lab);
@@ -150,12 +151,13 @@ fn play(number: u64, plan: Plan, program: Option<&Path>, directory: &Path) -> Op
         return None;
     }
     until(SETTLING, || {
-        left_behind(lab.directory()).is_empty() && round::hugepages_free() >= pages
+        left_behind(lab.directory()).is_empty() && hugepages_free_bytes() >= free
     });
     account.problems.extend(left_behind(lab.directory()));
+    let left = hugepages_free_bytes();
     account.holds(
-        || format!("{} hugepages are free, {pages} were", round::hugepages_free()),
-        round::hugepages_free() >= pages,
+        || format!("{} MiB of hugepages are free, {} were", left >> 20, free >> 20),
+        left >= free,
     );
     let mut record = Record {
         round: number,

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Status;
+
 const EVERY: Duration = Duration::from_millis(200);
 /// Fewer looks say nothing of a process that starts, or ends.
 const LOOKS_MIN: usize = 20;
@@ -95,7 +98,5 @@ fn growth_kib(looks: &[u64]) -> Option<u64> {
 }
 
 fn resident_kib(process: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().trim_end_matches(" kB").parse().ok()
+    Status::from_file(format!("/proc/{process}/status")).ok()?.vmrss
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::memory::Memory;
 use crate::plan::Plan;
+use crate::support::proc::hugepages_free_bytes;
 use crate::support::{Finished, Lab, Namespace, Running, until};
 
 /// Until a program takes packets. Two pollers may have both cores meanwhile.
@@ -19,7 +20,7 @@ const STARTING: Duration = Duration::from_secs(60);
 const ENDING: Duration = Duration::from_secs(60);
 
 /// Enough for three programs.
-const HUGEPAGES_MIN: u64 = 256;
+const HUGEPAGES_MIN_BYTES: u64 = 512 << 20;
 
 /// Set by Ctrl-C, where somebody listens for it.
 pub static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -45,7 +46,7 @@ impl<'a> Round<'a> {
         Self {
             plan,
             lab,
-            is_huge: plan.is_huge && hugepages_free() >= HUGEPAGES_MIN,
+            is_huge: plan.is_huge && hugepages_free_bytes() >= HUGEPAGES_MIN_BYTES,
             memory: Memory::watch(),
             commands: RefCell::default(),
         }
@@ -210,13 +211,4 @@ pub fn left_behind(lab: &Path) -> Vec<String> {
             .map(|name| format!("a namespace is left: {name}")),
     );
     left
-}
-
-/// Hugepages that nobody has; none where the machine has no pool.
-pub fn hugepages_free() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let free = text
-        .lines()
-        .find_map(|line| line.strip_prefix("HugePages_Free:")?.trim().parse().ok());
-    free.unwrap_or(0)
 }

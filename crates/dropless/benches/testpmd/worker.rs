@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use procfs_core::FromRead as _;
 use procfs_core::process::Schedstat;
 
+use crate::support::proc::is_alive;
 use crate::support::until;
 
 /// How long a program may take until its workers poll.
@@ -42,12 +43,6 @@ impl Watch {
         let elapsed_ns = self.begun.elapsed().as_nanos() as f64;
         (!self.threads.is_empty()).then(|| ran_ns as f64 / elapsed_ns / self.threads.len() as f64)
     }
-}
-
-fn is_alive(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// Threads named `dropless-1` (ours), `dpdk-worker1` or `rte-worker-1` (testpmd's, by DPDK's version).

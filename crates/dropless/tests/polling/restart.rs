@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::proc::{hugepages_free_bytes, is_served};
 use crate::support::wire::{Wire, assert_all_back, assert_conserved};
 use crate::support::{Finished, Lab, Need, Running, require, until};
 use nix::sys::signal::Signal;
@@ -14,18 +15,9 @@ fn reflect(lab: &Lab, port: &str, further: &[&str]) -> Running {
     let arguments = ["reflect", "--json", "--quiet", "--no-huge", "--port", port];
     let running = lab.dropless(&[&arguments[..], further].concat()).spawn();
     if port.contains("server") || port == "vhost:s.sock" {
-        assert!(until(LIMIT, is_served), "{running:?}");
+        assert!(until(LIMIT, || is_served("s.sock")), "{running:?}");
     }
     running
-}
-
-/// Whether somebody listens at `s.sock`: the file alone may be that of a dead server.
-fn is_served() -> bool {
-    const LISTENS: &str = "00010000";
-    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    sockets
-        .lines()
-        .any(|line| line.ends_with("s.sock") && line.split_whitespace().nth(3) == Some(LISTENS))
 }
 
 /// The arguments of a `send` on `port`: slow, with room to catch up on a shared core.
@@ -90,32 +82,23 @@ fn back_from_now(counts: &Path, started: Instant) -> impl Fn() -> bool {
     }
 }
 
-/// Free hugepages of the machine.
-fn huge_free() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let free = text
-        .lines()
-        .find_map(|line| line.strip_prefix("HugePages_Free:")?.trim().parse().ok());
-    free.unwrap_or(0)
-}
-
 /// Kills a reflector that serves `far`, under load from `near`, and starts it again; nothing may be in its way.
 fn killed_server_starts_again(far: &str, near: &str) {
     let Some(lab) = require(&[]) else { return };
-    let free = huge_free();
+    let free = hugepages_free_bytes();
     let first = lab
         .dropless(&["reflect", "--json", "--quiet", "--port", far])
         .spawn();
-    assert!(until(LIMIT, is_served), "{first:?}");
+    assert!(until(LIMIT, || is_served("s.sock")), "{first:?}");
     let sender = lab.dropless(&send(near, &["--duration", "20s"])).spawn();
     let counts = run_directory(&lab, "send").join("intervals.csv");
     assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
     first.kill();
     sender.kill();
     assert!(
-        until(LIMIT, || huge_free() >= free),
-        "hugepages are still taken: {}",
-        huge_free()
+        until(LIMIT, || hugepages_free_bytes() >= free),
+        "hugepages are still taken: {} bytes are free",
+        hugepages_free_bytes()
     );
 
     let second = reflect(&lab, far, &[]);

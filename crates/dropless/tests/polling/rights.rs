@@ -6,6 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Status;
+
 use crate::support::{Lab, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(40);
@@ -38,20 +41,14 @@ fn threads(process: u32) -> BTreeMap<String, Rights> {
         let Ok(status) = fs::read_to_string(task.path().join("status")) else {
             continue;
         };
-        let field = |name: &str| {
-            status
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .unwrap_or("")
-                .trim()
-        };
-        let mask = |name: &str| u64::from_str_radix(field(name), 16).unwrap_or(u64::MAX);
+        let status = Status::from_read(status.as_bytes()).expect("the status of a thread");
+        let ambient = status.capamb.unwrap_or(u64::MAX);
         let rights = Rights {
-            held: mask("CapEff:") | mask("CapPrm:") | mask("CapInh:") | mask("CapAmb:"),
-            bound: mask("CapBnd:"),
-            is_final: field("NoNewPrivs:") == "1",
+            held: status.capeff | status.capprm | status.capinh | ambient,
+            bound: status.capbnd.unwrap_or(u64::MAX),
+            is_final: status.nonewprivs == Some(1),
         };
-        let known = threads.entry(field("Name:").to_owned()).or_insert(rights);
+        let known = threads.entry(status.name).or_insert(rights);
         known.held |= rights.held;
         known.bound |= rights.bound;
         known.is_final &= rights.is_final;

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::proc::is_alive;
 use crate::support::{Need, require, until};
 
 #[test]
@@ -92,20 +93,13 @@ fn a_process_is_awaited_signalled_and_never_left_behind() {
         let started = scope.spawn(|| {
             let mut running = namespace.spawn("sh", &["-c", "echo up; exec sleep 60"]);
             running.wait_for("up", Duration::from_secs(5));
+            assert!(is_alive(running.id()));
             (running.id(), running)
         });
         started.join().expect("the thread that starts it")
     });
-    let dead = until(Duration::from_secs(5), || {
-        state(id).is_none_or(|state| state == 'Z')
-    });
+    let dead = until(Duration::from_secs(5), || !is_alive(id));
     assert!(dead, "a process outlived the thread that started it: {orphan:?}");
-}
-
-/// The state letter of a process in `/proc`.
-fn state(id: u32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::plan::{Kind, Plan};
 use crate::round::{Round, wait_for, wait_until};
+use crate::support::proc::is_served;
 use crate::support::wire::Wire;
 use crate::support::{Namespace, Running};
 
@@ -105,14 +106,6 @@ impl Path {
             Self::Wire(..) => wait_for(running, ready),
         }
     }
-}
-
-/// Whether somebody listens at a socket whose name ends so: the file alone may be that of a dead server.
-fn is_served(name: &str) -> bool {
-    const LISTENS: &str = "00010000";
-    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let mut sockets = sockets.lines();
-    sockets.any(|line| line.ends_with(name) && line.split_whitespace().nth(3) == Some(LISTENS))
 }
 
 /// The flag of whoever injects faults.

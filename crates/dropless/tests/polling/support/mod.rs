@@ -21,6 +21,7 @@ mod lab;
 mod namespace;
 mod need;
 pub mod pcap_file;
+pub mod proc;
 mod process;
 pub mod prometheus;
 pub mod search;

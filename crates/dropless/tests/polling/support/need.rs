@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::lab::Lab;
+use super::proc::hugepages_free_bytes;
 use super::skip::skip;
 
 /// Something that a test cannot do without.
@@ -82,16 +83,8 @@ pub fn cpu_controller() -> Option<std::path::PathBuf> {
 }
 
 fn hugepages_missing() -> Option<String> {
-    const WANTED_KIB: u64 = 256 << 10;
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let value = |name: &str| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
-    };
-    let free = value("HugePages_Free").unwrap_or(0) * value("Hugepagesize").unwrap_or(0);
-    (free < WANTED_KIB).then(|| format!("needs 256 MiB of free hugepages, {} MiB found", free >> 10))
+    let free_mib = hugepages_free_bytes() >> 20;
+    (free_mib < 256).then(|| format!("needs 256 MiB of free hugepages, {free_mib} MiB found"))
 }
 
 fn namespaces_missing() -> Option<String> {
