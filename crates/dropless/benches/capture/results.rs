@@ -9,10 +9,10 @@ use crate::SIZES;
 use crate::costs::Costs;
 use crate::disk::Wrote;
 use crate::flow::Flow;
-use crate::machine::{Machine, stolen};
+use crate::machine::{Machine, stolen, stolen_share};
 use crate::scattered::Reads;
 use crate::statistics::{median, spread};
-use crate::tables::layout;
+use crate::tables::{dash, layout, number};
 use crate::tools::{Link, Reached};
 
 /// To the known pipeline, by the core.
@@ -64,11 +64,6 @@ impl Results {
         }
     }
 
-    fn stolen_share(&self) -> f64 {
-        let ((all, taken), (all_before, taken_before)) = (stolen(), self.stolen_before);
-        (taken - taken_before) as f64 / (all - all_before).max(1) as f64
-    }
-
     /// Everything, for programs.
     pub fn json(&self, machine: &Machine) -> Value {
         json!({
@@ -97,7 +92,7 @@ impl Results {
         let _ = writeln!(
             text,
             "\nThe hypervisor gave {:.1} % of the time of all cores to others meanwhile.\n",
-            self.stolen_share() * 100.0
+            stolen_share(self.stolen_before) * 100.0
         );
         text += &layout(&["target", "reached", "asked", "met"], self.targets());
         text += &self.cost_table();
@@ -359,10 +354,9 @@ impl Results {
                 .filter(|(other, _, _)| *other == name)
                 .filter_map(|(_, _, reached)| reached.lossless)
                 .collect();
-            let range = spread(&all).map_or_else(
-                || "-".into(),
-                |(low, high)| format!("{:.3} .. {:.3}", low / 1e6, high / 1e6),
-            );
+            let range = spread(&all).map_or_else(dash, |(low, high)| {
+                format!("{:.3} .. {:.3}", low / 1e6, high / 1e6)
+            });
             let is_sender = of(|reached| Some(f64::from(u8::from(reached.is_sender)))) > Some(0.5);
             rows.push(vec![
                 name.into(),
@@ -399,8 +393,4 @@ impl Results {
         }
         ExitCode::from(u8::from(self.judged().iter().any(|(_, _, _, met)| !met)))
     }
-}
-
-fn number(value: Option<f64>, places: usize) -> String {
-    value.map_or_else(|| "-".into(), |value| format!("{value:.places$}"))
 }

@@ -9,7 +9,7 @@ use crate::classify::Cost;
 use crate::contest::{Contest, Filter};
 use crate::flooded::Flooded;
 use crate::guarded::Guarded;
-use crate::machine::{Machine, stolen};
+use crate::machine::{Machine, stolen, stolen_share};
 use crate::reload::Reload;
 use crate::rounds::Rounds;
 use crate::statistics::median;
@@ -224,8 +224,7 @@ impl Results {
             .into_iter()
             .map(|(name, fact)| vec![name.to_owned(), fact]);
         text += &layout(&["machine", ""], facts.collect());
-        let ((all, taken), before) = (stolen(), self.stolen_before);
-        let share = (taken - before.1) as f64 / (all - before.0).max(1) as f64 * 100.0;
+        let share = stolen_share(self.stolen_before) * 100.0;
         let _ = writeln!(
             text,
             "\nThe hypervisor gave {share:.1} % of the time of all cores to others meanwhile.\n"

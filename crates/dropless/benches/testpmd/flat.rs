@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::machine::stolen;
+use crate::machine::{stolen, stolen_share};
 use crate::ours;
-use crate::rounds::{Bench, Measured, attempt, rate, rate_per_cpu_second, stolen_share};
+use crate::rounds::{Bench, Measured, attempt, rate, rate_per_cpu_second};
 
 /// One series.
 pub struct Flat {

@@ -182,3 +182,9 @@ pub fn stolen() -> (u64, u64) {
         .collect();
     (ticks.iter().take(8).sum(), ticks.get(7).copied().unwrap_or(0))
 }
+
+/// Share of the processors' time that was stolen since then.
+pub fn stolen_share(before: (u64, u64)) -> f64 {
+    let after = stolen();
+    (after.1 - before.1) as f64 / (after.0 - before.0).max(1) as f64
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::args::Args;
-use crate::machine::{Machine, stolen};
+use crate::machine::{Machine, stolen, stolen_share};
 use crate::row::Row;
 use crate::statistics::median;
 use crate::support::{Lab, require};
@@ -140,12 +140,6 @@ pub fn of_row(bench: &Bench, row: &'static Row) -> Rounds {
     }
     rounds.stolen_share = stolen_share(before);
     rounds
-}
-
-/// Share of the processors' time that was stolen since then.
-pub fn stolen_share(before: (u64, u64)) -> f64 {
-    let after = stolen();
-    (after.1 - before.1) as f64 / (after.0 - before.0).max(1) as f64
 }
 
 /// Measures once, in a lab of its own; what fails it is its reason.

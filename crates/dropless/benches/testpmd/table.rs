@@ -3,7 +3,7 @@
 use crate::flat::FlatRounds;
 use crate::rounds::{Measured, Rounds, rate, rate_per_cpu_second, total};
 use crate::statistics::{median, spread};
-use crate::tables::layout;
+use crate::tables::{dash, layout, number};
 use std::fmt::Write as _;
 
 /// One row as a line, when it is done.
@@ -18,7 +18,7 @@ pub fn line(rounds: &Rounds, judged: bool) -> String {
             line,
             " beside {}: {}",
             mpps(rate(&rounds.theirs)),
-            number(rounds.ratio())
+            number(rounds.ratio(), 2)
         );
     }
     if let Some(target) = rounds.target {
@@ -57,7 +57,7 @@ pub fn rates(all: &[Rounds], other: &str, judged: bool) -> String {
             rounds.row.name.into(),
             mpps(rate(&rounds.ours)),
             mpps(rate(&rounds.theirs)),
-            number(rounds.ratio()),
+            number(rounds.ratio(), 2),
             ratios(rounds),
             rounds.target.map_or_else(dash, |target| target.to_string()),
             met(rounds, judged),
@@ -83,7 +83,7 @@ pub fn rates_per_cpu_second(all: &[Rounds], other: &str) -> String {
             rounds.row.name.into(),
             mpps(rate_per_cpu_second(&rounds.ours)),
             mpps(rate_per_cpu_second(&rounds.theirs)),
-            number(rounds.ratio_per_cpu_second()),
+            number(rounds.ratio_per_cpu_second(), 2),
             share(&rounds.ours),
             share(&rounds.theirs),
             format!("{:.1} %", rounds.stolen_share * 100.0),
@@ -138,8 +138,8 @@ pub fn costs(all: &[FlatRounds]) -> String {
                 cost.count.to_string(),
                 format!("{:.2}", cost.ns),
                 format!("{:.2}", cost.ratio),
-                number(cost.cpu_ns),
-                number(cost.cpu_ratio),
+                number(cost.cpu_ns, 2),
+                number(cost.cpu_ratio, 2),
             ]);
         }
     }
@@ -170,11 +170,7 @@ fn share(all: &[Measured]) -> String {
 }
 
 fn mpps(rate: Option<f64>) -> String {
-    rate.map_or_else(dash, |rate| format!("{:.2}", rate / 1e6))
-}
-
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(dash, |value| format!("{value:.2}"))
+    number(rate.map(|rate| rate / 1e6), 2)
 }
 
 fn percent(part: u64, whole: u64) -> String {
@@ -182,8 +178,4 @@ fn percent(part: u64, whole: u64) -> String {
         percent if part > 0 && percent < 0.001 => "< 0.001 %".into(),
         percent => format!("{percent:.3} %"),
     }
-}
-
-fn dash() -> String {
-    "-".into()
 }

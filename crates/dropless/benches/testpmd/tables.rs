@@ -28,3 +28,13 @@ pub fn layout(head: &[&str], rows: Vec<Vec<String>>) -> String {
     }
     text
 }
+
+/// A cell of a number that may be missing.
+pub fn number(value: Option<f64>, places: usize) -> String {
+    value.map_or_else(dash, |value| format!("{value:.places$}"))
+}
+
+/// A cell of nothing.
+pub fn dash() -> String {
+    "-".into()
+}

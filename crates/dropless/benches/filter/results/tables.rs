@@ -5,7 +5,7 @@ use crate::classify::Cost;
 use crate::contest::{Contest, Filter};
 use crate::rounds;
 use crate::statistics::{median, spread};
-use crate::tables::layout;
+use crate::tables::{dash, layout, number};
 
 impl Results {
     pub(super) fn wire_table(&self) -> String {
@@ -325,12 +325,4 @@ impl Results {
             layout(&head, rows.collect())
         )
     }
-}
-
-fn number(value: Option<f64>, places: usize) -> String {
-    value.map_or_else(dash, |value| format!("{value:.places$}"))
-}
-
-fn dash() -> String {
-    "-".into()
 }
