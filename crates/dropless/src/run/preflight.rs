@@ -76,16 +76,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         chosen => chosen,
     };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
-    let room = prepared.iter().filter_map(|port| port_room(&sys, port, needs));
-    let mut room = room.fold(largest_frame.next_multiple_of(64).max(2048), usize::max);
-    if room > 2048
-        && ports
-            .iter()
-            .any(|port| matches!(port.kind, PortKind::Packet { .. }))
-    {
-        // The kernel lays frames in blocks of whole pages, and the driver expects them without a gap.
-        room = room.next_multiple_of(4096);
-    }
+    let room = buffer_room(&sys, &prepared, needs);
     let bytes = pools.bytes(room, false);
     let mut each = prepared.iter();
     let hungry = each.find(|port| port.memory == host::Memory::HugePages);
@@ -178,6 +169,18 @@ pub const fn packet_cuts_at(room: usize) -> usize {
 
 /// Above this an MTU is no network's: a loopback has 64 KiB.
 const JUMBO_MAX: usize = 16 << 10;
+
+/// The room that buffers need for what is sent, and for the ports.
+fn buffer_room(sys: &Sys, ports: &[Prepared], needs: &Needs) -> usize {
+    let rooms = ports.iter().filter_map(|port| port_room(sys, port, needs));
+    let room = rooms.fold(needs.largest_frame.next_multiple_of(64).max(2048), usize::max);
+    let is_packet = |port: &Prepared| matches!(port.uri.kind, PortKind::Packet { .. });
+    if room > 2048 && ports.iter().any(is_packet) {
+        // The kernel lays frames in blocks of whole pages, and the driver expects them without a gap.
+        return room.next_multiple_of(4096);
+    }
+    room
+}
 
 /// The room that a port's driver, or its peer's, needs in buffers whatever is sent.
 fn port_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
