@@ -2,7 +2,7 @@
 
 use capture::input::{LinkType, Packet};
 use capture::pcapng::Direction;
-use wire::headers::{behind_tags, parse_ip, parse_without_length};
+use wire::headers::{TYPE_ARP, TYPE_IPV4, TYPE_IPV6, behind_tags, parse_ip, parse_without_length};
 use wire::{Ip, Mac, Parsed, VlanTag};
 
 use crate::bytes::array;
@@ -11,10 +11,6 @@ use crate::bytes::array;
 const SLL: usize = 16;
 const SLL2: usize = 20;
 const LOOPBACK: usize = 4;
-
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86DD;
-const ARP: u16 = 0x0806;
 
 /// What a packet is behind its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +68,7 @@ impl<'p> View<'p> {
             LinkType::Ethernet => behind_tags(self.data).map(|(at, ether_type)| (at + 2, ether_type)),
             link => behind_link(link, self.data),
         };
-        if let Some((at, IPV4)) = begins {
+        if let Some((at, TYPE_IPV4)) = begins {
             let len = frame_len.saturating_sub(at);
             self.network = of_ip(parse_without_length(self.data, at, len));
         }
@@ -148,8 +144,10 @@ fn elsewhere(link: LinkType, data: &[u8]) -> Network {
     }
     match behind_link(link, data) {
         None => Network::Truncated,
-        Some((at, ARP)) => Network::Arp(at),
-        Some((at, ether_type @ (IPV4 | IPV6))) => of_ip(parse_ip(data, at, ether_type == IPV6)),
+        Some((at, TYPE_ARP)) => Network::Arp(at),
+        Some((at, ether_type @ (TYPE_IPV4 | TYPE_IPV6))) => {
+            of_ip(parse_ip(data, at, ether_type == TYPE_IPV6))
+        }
         Some((at, other)) => Network::Other(other, at),
     }
 }
@@ -164,7 +162,11 @@ fn of_ip(parsed: Parsed) -> Network {
 
 /// The ether type of the IP packet at `at`, by its version.
 fn version(data: &[u8], at: usize) -> Option<u16> {
-    Some(if data.get(at)? >> 4 == 6 { IPV6 } else { IPV4 })
+    Some(if data.get(at)? >> 4 == 6 {
+        TYPE_IPV6
+    } else {
+        TYPE_IPV4
+    })
 }
 
 fn ether_type(data: &[u8], at: usize) -> Option<u16> {

@@ -1,12 +1,8 @@
 //! Kinds of traffic whose rates are watched, each by itself.
 
-use rules::{Detail, Facts, Layer, Part};
+use rules::{Detail, Facts, ICMP, ICMPV6, Layer, Part, TCP, UDP};
 use serde::{Deserialize, Serialize};
 
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 

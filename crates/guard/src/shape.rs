@@ -2,11 +2,8 @@
 
 use std::fmt::Write as _;
 
-use rules::{Detail, Facts, Flags, Layer, Part};
+use rules::{Detail, Facts, Flags, ICMP, ICMPV6, Layer, Part, SCTP, TCP, UDP};
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const SCTP: u8 = 132;
 const ALL_FLAGS: u8 = 0xFF;
 /// That a TCP packet opens a connection.
 const OPENS: Flags = Flags {
@@ -116,10 +113,10 @@ impl Shape {
     pub fn text(&self) -> String {
         let mut text = String::new();
         match self.protocol {
-            Some(1) => text += " icmp",
+            Some(ICMP) => text += " icmp",
             Some(TCP) => text += " tcp",
             Some(UDP) => text += " udp",
-            Some(58) => text += " icmp6",
+            Some(ICMPV6) => text += " icmp6",
             Some(number) => drop(write!(text, " protocol {number}")),
             None => {}
         }

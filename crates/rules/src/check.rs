@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use wire::checksum::{ICMP, ICMPV6, SCTP, TCP, UDP};
+
 use crate::rule::{Choice, Fragment, Network, Vlan};
 use crate::{Action, Layer, Malformed, Part, Prefix, RuleSet, When};
 
@@ -156,7 +158,7 @@ impl Extent {
             if let Some(choice) = choice {
                 self.layers &= IP;
                 self.parts &= !(1 << Part::Later as u8);
-                and(&mut self.protocols, &[6, 17, 132]);
+                and(&mut self.protocols, &[TCP, UDP, SCTP]);
                 *place = chosen(joined(choice.of.iter().map(wide)), choice.not, NO_PORT - 1);
             }
         }
@@ -167,13 +169,13 @@ impl Extent {
             self.details = [0; 9];
         }
         if let Some(flags) = when.flags {
-            and(&mut self.protocols, &[6]);
+            and(&mut self.protocols, &[TCP]);
             for value in (0..=255_u8).filter(|value| value & flags.mask == flags.value) {
                 self.details[usize::from(value) / 64] |= 1 << (value % 64);
             }
         }
         for value in when.types.iter().flatten().cloned().flatten() {
-            and(&mut self.protocols, &[1, 58]);
+            and(&mut self.protocols, &[ICMP, ICMPV6]);
             self.details[4 + usize::from(value) / 64] |= 1 << (value % 64);
         }
         match &when.vlan {

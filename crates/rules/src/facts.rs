@@ -1,14 +1,11 @@
 //! What rules ask of a packet.
 
-use wire::headers::{behind_tags, parse_plain};
+use wire::checksum::{ICMP, ICMPV6, TCP, UDP};
+use wire::headers::{TYPE_IPV4, TYPE_IPV6, behind_tags, parse_plain};
 use wire::{Ip, Parsed, parse};
 
 use crate::Malformed;
 
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
 const IPV6_LEN: usize = 40;
 
 /// What a packet is below its transport.
@@ -128,7 +125,7 @@ fn look_at(frame: &[u8], ip: &Ip, vlan: Option<u16>, (len, asked): (usize, u16))
     let detail = transport(frame, ip, part, asks(Malformed::TcpFlags))?;
     Ok(Facts {
         vlan,
-        ether_type: if ip.v6 { 0x86DD } else { 0x0800 },
+        ether_type: if ip.v6 { TYPE_IPV6 } else { TYPE_IPV4 },
         layer: if ip.v6 { Layer::V6 } else { Layer::V4 },
         protocol: ip.protocol,
         part,
@@ -146,7 +143,7 @@ fn not_ip(frame: &[u8], parsed: Parsed) -> Result<Facts, Malformed> {
         // A version that is no 6 makes the header wrong, not what follows it.
         Parsed::Truncated | Parsed::Malformed => {
             let header = frame.get(at + 2..).unwrap_or_default();
-            let is_v6 = ether_type == 0x86DD && header.len() >= IPV6_LEN && header[0] >> 4 == 6;
+            let is_v6 = ether_type == TYPE_IPV6 && header.len() >= IPV6_LEN && header[0] >> 4 == 6;
             Err(if is_v6 {
                 Malformed::Extensions
             } else {
@@ -163,7 +160,7 @@ fn plainly_other(frame: &[u8]) -> Option<u16> {
     let ether_type = u16::from_be_bytes(*frame.get(12..)?.first_chunk()?);
     // IPv4 first: it is most of what there is.
     let may_be_ip =
-        ether_type == 0x0800 || matches!(ether_type, 0x86DD | wire::TPID_CUSTOMER | wire::TPID_SERVICE);
+        ether_type == TYPE_IPV4 || matches!(ether_type, TYPE_IPV6 | wire::TPID_CUSTOMER | wire::TPID_SERVICE);
     (!may_be_ip).then_some(ether_type)
 }
 

@@ -26,3 +26,5 @@ pub use rule::{
 };
 pub use tables::Tables;
 pub use text::{LIMITS_MAX, Problem, RULES_MAX, parse};
+// Who reads facts needs the numbers that stand in them.
+pub use wire::checksum::{ICMP, ICMPV6, SCTP, TCP, UDP};

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use wire::checksum::{self, ICMPV6, TCP, UDP};
+use wire::checksum::{self, ICMP, ICMPV6, TCP, UDP};
 use wire::{Parsed, parse};
 
 pub struct Input {
@@ -30,7 +30,6 @@ impl Input {
 }
 
 fn mend(frame: &mut [u8]) {
-    const ICMP: u8 = 1;
     let Parsed::Ip(ip) = parse(frame) else { return };
     if let (false, Some(header)) = (ip.v6, frame.get_mut(ip.at..ip.transport)) {
         put(header, 10, 0);

@@ -5,11 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::Mac;
 use crate::bytes::try_array;
-use crate::checksum::{self, ICMPV6};
+use crate::checksum::{self, ICMP, ICMPV6};
 use crate::headers::{self, Ip, Parsed};
 use crate::neighbour::{self, ADVERTISEMENT, ALL_NODES, ARP_ETHERNET_IPV4, ARP_LEN, SOLICITATION};
 
-const ICMP: u8 = 1;
 /// Time to live of what we send ourselves (RFC 1700).
 const TTL: u8 = 64;
 

@@ -6,6 +6,8 @@
 
 use crate::bytes::{le16, le32, le64};
 
+/// IP protocol number of ICMP.
+pub const ICMP: u8 = 1;
 /// IP protocol number of TCP.
 pub const TCP: u8 = 6;
 /// IP protocol number of UDP.

@@ -12,9 +12,12 @@ pub(crate) const ETHERNET_LEN: usize = 14;
 pub(crate) const IPV4_LEN: usize = 20;
 pub(crate) const IPV6_LEN: usize = 40;
 pub(crate) const UDP_LEN: usize = 8;
-pub(crate) const TYPE_IPV4: u16 = 0x0800;
-pub(crate) const TYPE_IPV6: u16 = 0x86DD;
-pub(crate) const TYPE_ARP: u16 = 0x0806;
+/// Ether type of IPv4.
+pub const TYPE_IPV4: u16 = 0x0800;
+/// Ether type of IPv6.
+pub const TYPE_IPV6: u16 = 0x86DD;
+/// Ether type of ARP.
+pub const TYPE_ARP: u16 = 0x0806;
 
 /// Where the ether type is without tags.
 pub(crate) const TYPE_AT: usize = 12;

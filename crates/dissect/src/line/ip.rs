@@ -1,14 +1,12 @@
 //! IP: addresses, ports, fragments, and what it carries.
 
 use wire::Ip;
-use wire::checksum::{ICMPV6, TCP, UDP};
+use wire::checksum::{ICMP, ICMPV6, TCP, UDP};
 
 use super::{icmp, icmp6, tcp};
 use crate::bytes::{array, be16, be32};
 use crate::names;
 use crate::text::Text;
-
-const ICMP: u8 = 1;
 
 #[inline]
 pub fn line(text: &mut Text, data: &[u8], ip: &Ip) {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::inline_always, reason = "per packet: must vanish into the loops")]
 
+use wire::checksum::{ICMP, TCP, UDP};
+
 use crate::Malformed;
 
 #[cfg(test)]
@@ -10,9 +12,6 @@ mod tests;
 const HEADERS_LEN: usize = 54;
 const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 /// The ether type of IPv4 and a header of 20 bytes, as they stand in a frame; what follows is not looked at.
 const PLAIN: u32 = u32::from_le_bytes([0x08, 0x00, 0x45, 0]);
 const PLAIN_MASK: u32 = u32::from_le_bytes([0xFF, 0xFF, 0xFF, 0]);

@@ -1,5 +1,7 @@
 //! The conditions of a rule, word by word.
 
+use wire::checksum::{SCTP, TCP, UDP};
+
 use super::Told;
 use super::lex::{Cursor, Word};
 use super::names::{ETHER_TYPES, PROTOCOLS, nearest};
@@ -30,9 +32,8 @@ const WORDS: [&str; 17] = [
     "ethertype",
 ];
 
-const TCP: u8 = 6;
-/// Protocols that have ports where all of them have: TCP, UDP, SCTP.
-const WITH_PORTS: [u8; 3] = [TCP, 17, 132];
+/// Protocols that have ports where all of them have.
+const WITH_PORTS: [u8; 3] = [TCP, UDP, SCTP];
 
 /// A rule's conditions so far.
 pub(super) struct Conditions<'s> {

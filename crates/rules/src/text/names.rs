@@ -1,15 +1,18 @@
 //! Names of the field, and what is near to a word that is none.
 
+use wire::checksum::{ICMP, ICMPV6, SCTP, TCP, UDP};
+use wire::headers::TYPE_ARP;
+
 use super::Told;
 use super::lex::Word;
 
 /// IP protocols that have a name here; all others by number (IANA "Protocol Numbers").
 pub(super) const PROTOCOLS: [(&str, u8); 13] = [
-    ("tcp", 6),
-    ("udp", 17),
-    ("icmp", 1),
-    ("icmp6", 58),
-    ("sctp", 132),
+    ("tcp", TCP),
+    ("udp", UDP),
+    ("icmp", ICMP),
+    ("icmp6", ICMPV6),
+    ("sctp", SCTP),
     ("gre", 47),
     ("esp", 50),
     ("ah", 51),
@@ -49,7 +52,7 @@ pub(super) const TYPES: [(&str, Option<u8>, Option<u8>); 11] = [
 
 /// Ether types that have a name here.
 pub(super) const ETHER_TYPES: [(&str, u16); 5] = [
-    ("arp", 0x0806),
+    ("arp", TYPE_ARP),
     ("lldp", 0x88CC),
     ("mpls", 0x8847),
     ("pppoe", 0x8864),

@@ -3,15 +3,14 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use wire::checksum::{ICMP, ICMPV6};
+
 use super::Told;
 use super::lex::{Cursor, Item};
 use super::names::{ETHER_TYPES, FLAGS, PROTOCOLS, TYPES, nearest};
 use super::sets::{Set, Sets, in_order};
 use crate::rule::{Choice, Flags};
 use crate::{Malformed, Prefix};
-
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 
 /// `not`, if it is there.
 pub(super) fn negated(words: &mut Cursor<'_, '_>) -> Told<bool> {

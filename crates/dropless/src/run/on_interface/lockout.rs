@@ -9,7 +9,8 @@ use host::interface::{Interface, interfaces};
 use host::roles::{ends_of, interface_of};
 use report::published::parent;
 use rules::{Groups, RuleSet, Verdict, look};
-use wire::checksum;
+use wire::checksum::{self, TCP};
+use wire::headers::{TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 
 const VARIABLE: &str = "SSH_CONNECTION";
 /// No wrapper is wrapped as often.
@@ -96,7 +97,7 @@ impl Session {
                 arp.extend(client.octets());
                 arp.extend([0; 6]);
                 arp.extend(server.octets());
-                frames.push((what, ethernet(0x0806, &arp)));
+                frames.push((what, ethernet(TYPE_ARP, &arp)));
             }
         } else {
             let (neighbour, us) = ("fe80::1", self.server.ip());
@@ -124,7 +125,7 @@ impl Session {
         let ports = [self.client.port(), self.server.port()];
         let mut segment = ports.map(u16::to_be_bytes).concat();
         segment.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0xFF, 0xFF, 0, 0, 0, 0]);
-        ip((self.client.ip(), self.server.ip()), 6, &segment)
+        ip((self.client.ip(), self.server.ip()), TCP, &segment)
     }
 }
 
@@ -153,14 +154,14 @@ fn ip((from, to): (IpAddr, IpAddr), protocol: u8, payload: &[u8]) -> Vec<u8> {
         let sum = checksum::field(checksum::sum(&header));
         header[10..12].copy_from_slice(&sum);
         header.extend(payload);
-        return ethernet(0x0800, &header);
+        return ethernet(TYPE_IPV4, &header);
     }
     let [high, low] = len.to_be_bytes();
     let mut header = vec![0x60, 0, 0, 0, high, low, protocol, 255];
     header.extend(octets(from));
     header.extend(octets(to));
     header.extend(payload);
-    ethernet(0x86DD, &header)
+    ethernet(TYPE_IPV6, &header)
 }
 
 /// The variable of this process, or of the nearest of those above it that has one.
