@@ -49,7 +49,7 @@ pub mod file {
     pub const GAPS: &str = "gaps.csv";
     /// What `compare` found.
     pub const COMPARE: &str = "compare.json";
-    /// The directory of the trials of `compare`: what each run said, and its own run directory.
+    /// The directory of the trials of `compare` or `search`: what each run said, and its own run directory.
     pub const TRIALS: &str = "trials";
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
-use super::{CapturePlan, ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
+use super::{CapturePlan, JUMBO_FRAME, ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
 use crate::about::{bail_about, ensure_about};
 use crate::run::kernel_port::SocketConfig;
 
@@ -137,7 +137,7 @@ impl ReflectPlan {
             queues: self.queues,
             descriptors: self.machine.descriptors,
             burst: self.machine.burst,
-            largest_frame: LARGEST_FRAME,
+            largest_frame: JUMBO_FRAME,
             sealed: false,
             reflects: true,
             has_faults: self.fault.is_some(),
@@ -147,9 +147,6 @@ impl ReflectPlan {
     }
 }
 
-/// What a reflector takes: a jumbo frame.
-const LARGEST_FRAME: usize = 9618;
-
 impl CapturePlan {
     /// What is wanted of sockets: none is captured from.
     pub fn sockets(&self) -> SocketConfig {
@@ -157,7 +154,7 @@ impl CapturePlan {
             queues: self.queues,
             descriptors: self.machine.descriptors,
             burst: self.machine.burst,
-            largest_frame: LARGEST_FRAME,
+            largest_frame: JUMBO_FRAME,
             sealed: false,
             reflects: false,
             has_faults: false,

@@ -9,7 +9,7 @@ use host::MacAddress;
 use measure::units::parse_duration;
 use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
-use wire::{Template, Verify, VlanTag};
+use wire::{TPID_CUSTOMER, TPID_SERVICE, Template, Verify, VlanTag};
 
 use crate::about::{About as _, bail_about, ensure_about};
 
@@ -38,6 +38,10 @@ pub use send::SendPlan;
 
 /// Version of `plan.json`.
 pub const VERSION: u32 = 1;
+/// The largest frame of plain Ethernet, with FCS (IEEE 802.3): what buffers and links are made for where nobody asks for more.
+pub const USUAL_FRAME: usize = 1518;
+/// The largest jumbo frame, with FCS, that is sent, or that sockets are made for.
+pub const JUMBO_FRAME: usize = 9618;
 /// Lanes are 16 bits in the probe.
 const LANES_MAX: usize = 1 << 16;
 /// `RTE_MAX_QUEUES_PER_PORT` of every DPDK that distributions ship.
@@ -76,7 +80,11 @@ impl StreamPlan {
     pub fn vlan_tags(&self) -> Vec<VlanTag> {
         let service = self.vlans.len() > 1;
         let tag = |(index, &id)| VlanTag {
-            tpid: if service && index == 0 { 0x88A8 } else { 0x8100 },
+            tpid: if service && index == 0 {
+                TPID_SERVICE
+            } else {
+                TPID_CUSTOMER
+            },
             id,
             pcp: 0,
         };

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::foreign::{Foreign, Named};
 use super::kernel;
-use super::{LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
+use super::{JUMBO_FRAME, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
 use crate::about::{About as _, bail_about, ensure_about};
 
 /// A `send` run.
@@ -176,8 +176,8 @@ impl SendPlan {
                     stream.name
                 );
                 ensure!(
-                    size <= 9618,
-                    "frame size {size} is above the largest jumbo frame, 9618; use a smaller --size"
+                    size <= JUMBO_FRAME,
+                    "frame size {size} is above the largest jumbo frame, {JUMBO_FRAME}; use a smaller --size"
                 );
             }
             self.validate_ends(stream)?;

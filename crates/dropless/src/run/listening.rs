@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use host::Medium;
 use measure::{Clock, Ticks};
+use report::rows::RowWriter;
+use report::rundir::{RunDir, file};
 
 use super::clock::now;
 use super::control::Look;
@@ -12,6 +14,15 @@ use super::open::OpenPort;
 
 /// A file of which nothing came for so long has come to its end.
 const FILES_END: Duration = Duration::from_millis(200);
+
+/// Rows that may wait for the disk.
+const ROWS_WAITING: usize = 4096;
+
+/// The file of its rows, whose columns `header` names. Without one the run goes on; its directory keeps why.
+pub fn rows(dir: &RunDir, header: &str) -> Option<RowWriter<String>> {
+    let rows = RowWriter::create(&dir.file(file::INTERVALS), header, ROWS_WAITING);
+    dir.keep(rows).ok()
+}
 
 /// How long it goes, and when its rows are due.
 pub struct Listening {

@@ -27,7 +27,7 @@ use serde::Serialize;
 pub use args::Args;
 
 use crate::about::{About as _, ensure_about};
-use crate::plan::{CapturePlan, MachinePlan, RingPlan};
+use crate::plan::{CapturePlan, MachinePlan, RingPlan, USUAL_FRAME};
 use crate::run::generator;
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
@@ -41,8 +41,6 @@ use attach::Attached;
 
 /// How often control looks.
 const TICK: Duration = Duration::from_millis(20);
-/// The largest frame that buffers and links are made for, with FCS; longer ones come in several buffers.
-const LARGEST_FRAME: usize = 1518;
 /// Bytes kept of frames that are not cut.
 const WHOLE: u32 = 262_144;
 
@@ -187,7 +185,8 @@ impl Job for CaptureJob {
         Ok(Needs {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
-            largest_frame: LARGEST_FRAME,
+            // Longer ones come in several buffers.
+            largest_frame: USUAL_FRAME,
             takes_all: true,
             held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,

@@ -19,8 +19,6 @@ use dataplane::io::Receive;
 use dataplane::slot::Slot;
 use host::DriverStamps;
 use measure::Clock;
-use report::rows::RowWriter;
-use report::rundir::file;
 
 use super::WHOLE;
 use super::active::{ActiveCapture, CaptureSide, Total};
@@ -30,13 +28,11 @@ use super::statistics::Interfaces;
 use crate::plan::CapturePlan;
 use crate::run::clock::now;
 use crate::run::generator;
-use crate::run::listening::Listening;
+use crate::run::listening::{self, Listening};
 use crate::run::open::OpenPort;
 use crate::run::queues::QueuePlace;
 use crate::run::stage::{OnSource, Sourced, Stage};
 
-/// Rows that may wait for the disk.
-const ROWS_WAITING: usize = 4096;
 /// The columns of `intervals.csv`.
 const HEADER: &str = "time,rx_packets,captured,dropped,missed\n";
 
@@ -120,7 +116,7 @@ pub fn wire<'p, 'e: 'p>(
         let fed = generator::feed(stage, (last, plan.machine.burst), port)?;
         generators.extend(fed.into_iter().map(|sent| (port, sent)));
     }
-    let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
+    let rows = listening::rows(stage.dir, HEADER);
     let lasts = (plan.duration_ns, plan.idle_exit_ns);
     Ok(ActiveCapture {
         course: Listening::new(&stage.clock, plan.interval_ns, lasts.0, lasts.1),
@@ -135,7 +131,7 @@ pub fn wire<'p, 'e: 'p>(
         ring,
         consumers,
         door,
-        rows: stage.dir.keep(rows).ok(),
+        rows,
         row_base: Total::default(),
         clock: stage.clock,
         stamped_by: stamps.map_or("tsc", |stamps| stamps.clock),

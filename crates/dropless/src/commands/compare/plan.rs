@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::Args;
 use super::firewall;
 use super::missing::{absent, has_tool, lacks, no_namespaces};
-use crate::plan::{optional, parse_cores, trial_duration};
+use crate::plan::{USUAL_FRAME, optional, parse_cores, trial_duration};
 use crate::run::kernel_port::interface_with;
 
 /// No rate below this is searched: less is no question of the way.
@@ -77,8 +77,8 @@ impl ComparePlan {
         rates_pps.sort_by(f64::total_cmp);
         rates_pps.dedup();
         ensure!(
-            (64..=1518).contains(&args.size),
-            "--size {} is not between 64 and 1518",
+            (64..=USUAL_FRAME).contains(&args.size),
+            "--size {} is not between 64 and {USUAL_FRAME}",
             args.size
         );
         ensure!(

@@ -9,7 +9,7 @@ use host::{Medium, PortTraits};
 use measure::{Counter, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
-use report::rundir::{RunDir, file};
+use report::rundir::RunDir;
 use wire::{Addresses, ReflectorCounters};
 
 use super::summary;
@@ -17,15 +17,13 @@ use crate::explain::Received;
 use crate::plan::ReflectPlan;
 use crate::run::close::Ending;
 use crate::run::control::Look;
-use crate::run::listening::Listening;
+use crate::run::listening::{self, Listening};
 use crate::run::open::{OpenPort, losses};
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
 
-/// Rows that may wait for the disk.
-const ROWS_WAITING: usize = 4096;
 /// The columns of `intervals.csv`.
 const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
 
@@ -109,7 +107,7 @@ impl ActiveReflect {
                 }
             }
         }
-        let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
+        let rows = listening::rows(stage.dir, HEADER);
         Self {
             course: Listening::new(
                 &stage.clock,
@@ -120,7 +118,7 @@ impl ActiveReflect {
             plan,
             sides,
             own_counters,
-            rows: stage.dir.keep(rows).ok(),
+            rows,
             row_base: Total::default(),
         }
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use args::Args;
 
-use crate::plan::{MachinePlan, ReflectPlan};
+use crate::plan::{MachinePlan, ReflectPlan, USUAL_FRAME};
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
 use crate::run::pools::Pools;
@@ -24,8 +24,6 @@ use active::ActiveReflect;
 
 /// How often control looks.
 const TICK: Duration = Duration::from_millis(50);
-/// The largest frame that buffers and links are made for, with FCS.
-const LARGEST_FRAME: usize = 1518;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
@@ -60,7 +58,7 @@ impl Job for ReflectJob {
         Ok(Needs {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
-            largest_frame: LARGEST_FRAME,
+            largest_frame: USUAL_FRAME,
             takes_all: true,
             held_per_queue: reflector::buffers_held(self.plan.machine.burst, self.plan.fault.is_some()),
             tx_checksum_offload: false,

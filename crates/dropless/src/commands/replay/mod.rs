@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub use args::Args;
 
-use crate::plan::{MachinePlan, ReplayPlan};
+use crate::plan::{MachinePlan, ReplayPlan, USUAL_FRAME};
 use crate::run::capture_input::CaptureInput;
 use crate::run::kernel_port::SocketConfig;
 use crate::run::open::{self, OpenPort};
@@ -28,8 +28,6 @@ use active::ActiveReplay;
 
 /// How often control looks.
 const TICK: Duration = Duration::from_millis(20);
-/// The largest frame that buffers and links are made for, with FCS, where nothing else is said.
-const LARGEST_FRAME: usize = 1518;
 /// Head and FCS of a frame: what an interface does not count in its MTU.
 const FRAME_OVERHEAD: usize = 18;
 
@@ -47,7 +45,7 @@ pub fn run(args: &Args) -> Result<u8> {
 
 /// The longest frame that is sent, with FCS: no longer than an interface of the kernel carries.
 fn longest(plan: &ReplayPlan) -> usize {
-    let wanted = plan.frame_max.unwrap_or(LARGEST_FRAME);
+    let wanted = plan.frame_max.unwrap_or(USUAL_FRAME);
     let mut ports = plan.machine.ports.iter();
     let shared = ports.find(|port| port.kind.traits().medium == Medium::SharedInterface);
     let interface = shared.and_then(|port| port.kind.interface());

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use host::{Medium, PortUri};
 use measure::Summary;
 use measure::search::{Ask, Ceiling, Extent, Method, Purpose, Trial};
+use report::rundir::file;
 
 use super::journal::{self, Line};
 use super::{Run, TRIAL_PLAN};
@@ -14,8 +15,6 @@ use crate::plan::SendPlan;
 use crate::plan::foreign::TRUST;
 use crate::run::child::{Child, Ended, LOOK, Start};
 
-/// Where the run directories of the trials are.
-const TRIALS: &str = "trials";
 /// What the files with the words of the trial that goes on are called.
 const TRIAL: &str = "trial-now";
 /// A trial has opened its ports by then, besides waiting for them.
@@ -133,7 +132,7 @@ impl Run<'_> {
 
     /// Runs the trial whose plan is in the file `plan`; `None` when it was interrupted.
     fn run_child(&mut self, plan: &Path) -> Result<Option<Ended<Summary>>> {
-        let runs = self.dir.file(TRIALS);
+        let runs = self.dir.file(file::TRIALS);
         // The plan is the user's own, or was accepted when it was read.
         let words = ["send", "--json", "--quiet", "--no-doctor", TRUST, "--plan"];
         let mut arguments: Vec<String> = words.map(Into::into).to_vec();

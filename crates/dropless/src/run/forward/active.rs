@@ -20,13 +20,11 @@ use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::generator;
-use crate::run::listening::Listening;
+use crate::run::listening::{self, Listening};
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
 
-/// Rows that may wait for the disk.
-const ROWS_WAITING: usize = 4096;
 /// The columns of `intervals.csv`.
 const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied\n";
 /// From the index of the port that frames come in by to that of the one that they leave by.
@@ -162,7 +160,7 @@ impl<J: Judges> ActiveForward<J> {
             generator::swallow(stage, last, port);
             generator::feed(stage, (last, plan.machine.burst), port)?;
         }
-        let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
+        let rows = listening::rows(stage.dir, HEADER);
         let (interval, lasts) = (plan.interval_ns, (plan.duration_ns, plan.idle_exit_ns));
         Ok(Self {
             course: Listening::new(&stage.clock, interval, lasts.0, lasts.1),
@@ -172,7 +170,7 @@ impl<J: Judges> ActiveForward<J> {
             flows: FlowWatch::default(),
             draining: None,
             drain_ticks: stage.clock.ticks_from_ns(DRAIN_TICK_NS),
-            rows: stage.dir.keep(rows).ok(),
+            rows,
             row_base: Total::default(),
         })
     }

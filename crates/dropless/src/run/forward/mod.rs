@@ -12,7 +12,7 @@ use dpdk::Pool;
 use measure::Note;
 use serde::Serialize;
 
-use crate::plan::{ForwardPlan, MachinePlan};
+use crate::plan::{ForwardPlan, MachinePlan, USUAL_FRAME};
 use crate::run::kernel_port::SocketConfig;
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
@@ -22,9 +22,6 @@ use crate::run::stage::Stage;
 use crate::run::{Job, Needs, generator, pools};
 use active::{ActiveForward, WAYS, kernel_of};
 pub use judges::{FileRules, Judges, TaskRules};
-
-/// The largest frame that buffers and links are made for, with FCS; longer ones come in several buffers.
-const LARGEST_FRAME: usize = 1518;
 
 /// A run that forwards.
 pub struct ForwardJob<J: Judges> {
@@ -77,7 +74,8 @@ impl<J: Judges> Job for ForwardJob<J> {
         Ok(Needs {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
-            largest_frame: LARGEST_FRAME,
+            // Longer ones come in several buffers.
+            largest_frame: USUAL_FRAME,
             takes_all: true,
             held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,
