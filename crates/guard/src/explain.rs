@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use rules::{Facts, Layer, Prefix};
+use rules::{Facts, Layer, Prefix, RATE_MAX};
 
 use crate::block::{Action, Meets};
 use crate::settings::Cap;
@@ -28,8 +28,6 @@ const CHANGES: usize = 3;
 pub const BLAMED: f64 = 0.6;
 /// A rate of one source or destination is never smaller; packets a second.
 pub const RATE_MIN: u64 = 100;
-/// And never larger: what the language can say.
-pub const RATE_MAX: u64 = 1_000_000_000;
 
 /// A flood, and what is known beside it.
 pub struct Case<'c> {

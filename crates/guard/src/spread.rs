@@ -4,11 +4,11 @@
 //! sends it: the narrowest prefixes. Where legitimate ones look the same and come from the same addresses, nobody is cut
 //! off: all of the source's together have a rate.
 
-use rules::{Facts, Prefix};
+use rules::{Facts, Prefix, RATE_MAX};
 
 use crate::block::Action;
 use crate::explain::{
-    BLAMED, Case, ENOUGH, Found, RATE_MAX, RATE_MIN, RULES_MAX, WORTH, best, by_source, count, holds,
+    BLAMED, Case, ENOUGH, Found, RATE_MIN, RULES_MAX, WORTH, best, by_source, count, holds,
 };
 use crate::settings::Cap;
 use crate::shape::Shape;

@@ -25,6 +25,6 @@ pub use rule::{
     Action, Choice, End, Flags, Fragment, Network, Rate, Rule, RuleSet, Unmet, Verdict, Vlan, When,
 };
 pub use tables::Tables;
-pub use text::{LIMITS_MAX, Problem, RULES_MAX, parse};
+pub use text::{LIMITS_MAX, Problem, RATE_MAX, RULES_MAX, parse};
 // Who reads facts needs the numbers that stand in them.
 pub use wire::checksum::{ICMP, ICMPV6, SCTP, TCP, UDP};

@@ -46,6 +46,8 @@ const FILES_MAX: usize = 1024;
 pub const RULES_MAX: usize = 16_384;
 /// Rules that limit a rate: each packet may have to pass all of them.
 pub const LIMITS_MAX: usize = 16;
+/// Packets a second, and those of a burst: one a nanosecond, the clock's unit.
+pub const RATE_MAX: u64 = 1_000_000_000;
 /// Problems that are told at once.
 const PROBLEMS_MAX: usize = 20;
 

@@ -2,12 +2,11 @@
 
 use std::num::NonZeroU64;
 
-use super::Told;
 use super::conditions::Conditions;
 use super::lex::{Cursor, Word};
 use super::names::nearest;
 use super::sets::Sets;
-use super::values;
+use super::{RATE_MAX, Told, values};
 use crate::{Action, End, Rate, Verdict, When};
 
 const STATEMENTS: [&str; 6] = ["allow", "deny", "rate", "default", "define", "include"];
@@ -94,12 +93,12 @@ fn rate(words: &mut Cursor<'_, '_>) -> Told<Rate> {
     if words.peek() == Some("burst") {
         words.take("burst")?;
         let word = words.next("a number of packets")?;
-        let most = 1_000_000_000;
-        let value = values::number(word.text, most).and_then(|value| NonZeroU64::new(value.into()));
+        let value =
+            values::number(word.text, RATE_MAX as u32).and_then(|value| NonZeroU64::new(value.into()));
         burst = value.ok_or_else(|| {
             (
                 word.column,
-                format!("`{}` is no number of packets from 1 to {most}", word.text),
+                format!("`{}` is no number of packets from 1 to {RATE_MAX}", word.text),
             )
         })?;
     }
@@ -112,7 +111,6 @@ fn rate(words: &mut Cursor<'_, '_>) -> Told<Rate> {
     })
 }
 
-/// At most a packet a nanosecond, the clock's unit.
 fn packets_per_second(text: &str) -> Option<NonZeroU64> {
     let number = text.strip_suffix("pps").or_else(|| text.strip_suffix("/s"))?;
     let (number, unit) = match number.strip_suffix(['k', 'K']) {
@@ -122,5 +120,5 @@ fn packets_per_second(text: &str) -> Option<NonZeroU64> {
             .map_or((number, 1), |number| (number, 1_000_000)),
     };
     let value = number.parse::<u64>().ok()?.checked_mul(unit)?;
-    NonZeroU64::new(value).filter(|value| value.get() <= 1_000_000_000)
+    NonZeroU64::new(value).filter(|value| value.get() <= RATE_MAX)
 }

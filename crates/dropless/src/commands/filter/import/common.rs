@@ -4,15 +4,13 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 
-use rules::{Fragment, Layer, Rate, Verdict};
+use rules::{Fragment, Layer, RATE_MAX, Rate, Verdict};
 
 use super::conditions::{Conditions, Read, Unfit, unfit};
 use super::ruleset::Target;
 
 /// Different conditions that a rule may stand for: an element of a map is one.
 pub const PARTS_MAX: usize = 1024;
-/// Packets a second and bursts that our language has.
-pub const RATE_MAX: u64 = 1_000_000_000;
 /// Fragments that no single word of ours names.
 pub const NOT_LATER: [Fragment; 2] = [Fragment::Not, Fragment::First];
 

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 
-use rules::{End, Layer, Rate};
+use rules::{End, Layer, RATE_MAX, Rate};
 
-use super::super::common::{RATE_MAX, lens, whole_per_second};
+use super::super::common::{lens, whole_per_second};
 use super::super::conditions::{Read, unfit};
 use super::Scope;
 

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU64;
 
-use rules::{End, Layer, Rate};
+use rules::{End, Layer, RATE_MAX, Rate};
 use serde_json::Value;
 
-use super::super::common::{RATE_MAX, lens, mask_len, whole_per_second};
+use super::super::common::{lens, mask_len, whole_per_second};
 use super::super::conditions::{Conditions, Read, unfit};
 use super::{Scope, only};
 
