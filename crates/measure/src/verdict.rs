@@ -30,8 +30,8 @@ impl Validity {
     }
 }
 
-/// Offered may stay below asked by one part in this many (0.1 %).
-const OFFERED_TOLERANCE: f64 = 1e-3;
+/// Offered may stay below asked by this part of it (0.1 %).
+pub const OFFERED_TOLERANCE: f64 = 1e-3;
 
 /// A clock less certain than this could itself hide a rate error of the size we judge.
 const CLOCK_UNCERTAINTY_PPM_MAX: f64 = 100.0;

@@ -7,9 +7,7 @@ use crate::bunch::{self, Bunch};
 use crate::note::Note;
 use crate::result::Percentiles;
 use crate::shortfall::Shortfall;
-
-/// Offered may stay below asked by one part in this many: the verdict's own tolerance.
-const OFFERED_TOLERANCE: f64 = 1e-3;
+use crate::verdict::OFFERED_TOLERANCE;
 
 /// How much a trial sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

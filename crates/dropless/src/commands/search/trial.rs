@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use host::{Medium, PortUri};
 use measure::Summary;
 use measure::search::{Ask, Ceiling, Extent, Method, Purpose, Trial};
+use measure::verdict::OFFERED_TOLERANCE;
 use report::rundir::file;
 
 use super::journal::{self, Line};
@@ -22,7 +23,7 @@ const STARTING: Duration = Duration::from_secs(20);
 /// A rest may end a little later than it should.
 const HITCH: Duration = Duration::from_secs(1);
 /// Layer 1 as full as the verdict tells it from full.
-const FULL: f64 = 0.999;
+const FULL: f64 = 1.0 - OFFERED_TOLERANCE;
 
 impl Run<'_> {
     /// One trial: replayed if it was made before, else made and recorded. Without an `ask` it measures the highest
