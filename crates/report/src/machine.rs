@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use measure::{LinkState, PortSummary, QueueSummary, RunResult, WorkerSummary};
 
 use crate::html::element::section;
-use crate::number::{bps, count, counted, round, time};
+use crate::number::{count, counted, link_speed, time};
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
@@ -75,7 +75,7 @@ fn link(link: LinkState) -> Cell {
     match (link.up, link.speed_mbps) {
         (false, _) => Cell::left("down").paint(Paint::Bad),
         (true, None) => Cell::left("up"),
-        (true, Some(mbps)) => Cell::left(round(&bps(f64::from(mbps) * 1e6))),
+        (true, Some(mbps)) => Cell::left(link_speed(mbps)),
     }
 }
 

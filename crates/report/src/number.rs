@@ -32,6 +32,24 @@ pub fn loss(part: f64) -> String {
     }
 }
 
+/// A part of a whole (0 to 1) in two digits, where more would say nothing; never 0 % of something: `0.050 %`, `49 %`.
+pub fn two_digits(part: f64) -> String {
+    let percent = part * 100.0;
+    match percent {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p >= 10.0 => format!("{p:.0} %"),
+        p => format!(
+            "{p:.precision$} %",
+            precision = (1.0 - p.log10().floor()).max(0.0) as usize
+        ),
+    }
+}
+
+/// The speed of a link: `25 Gbit/s`.
+pub fn link_speed(mbps: u32) -> String {
+    round(&bps(f64::from(mbps) * 1e6))
+}
+
 /// A number with its unit, without the zeros behind its point: `2.50 Gbit/s` is `2.5 Gbit/s`.
 pub fn round(text: &str) -> String {
     match text.split_once(' ') {
@@ -78,6 +96,18 @@ mod tests {
         );
         assert_eq!([0.4, 849.6, 1234.4].map(time), ["0 ns", "850 ns", "1.234 us"]);
         assert_eq!(time(-1.0), "0 ns");
+        assert_eq!(
+            [100, 2_500, 25_000].map(link_speed),
+            ["100 Mbit/s", "2.5 Gbit/s", "25 Gbit/s"]
+        );
+    }
+
+    #[test]
+    fn two_digits_are_never_none_of_something() {
+        assert_eq!(
+            [0.0, 5e-8, 0.0005, 0.0754, 0.4856, 1.0].map(two_digits),
+            ["0 %", "0.0000050 %", "0.050 %", "7.5 %", "49 %", "100 %"]
+        );
     }
 
     /// One rule, whatever the length: nobody has to compare minutes with seconds and parts of hours.

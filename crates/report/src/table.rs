@@ -140,35 +140,45 @@ impl Table {
     /// The lines, each ended. What does not fit the style's width is shortened in the widest left-set column
     /// (numbers are never shortened), and never below eight columns; but a name, in the first one, gets a line of its own.
     pub fn render(&self, style: &Style) -> String {
+        self.render_rows(style).concat()
+    }
+
+    /// The same, row by row: a row whose name has a line of its own is two lines.
+    pub fn render_rows(&self, style: &Style) -> Vec<String> {
         let widths = self.widths(style.width);
+        self.rows
+            .iter()
+            .map(|row| self.render_row(row, &widths, style))
+            .collect()
+    }
+
+    fn render_row(&self, row: &[Cell], widths: &[usize], style: &Style) -> String {
         let mut text = String::new();
-        for row in &self.rows {
-            let mut line = " ".repeat(self.indent);
-            let mut pending = 0;
-            for (index, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-                if index == 0 && !cell.right && row.len() > 1 && cell.width() > width {
-                    let whole = shorten(&cell.text, style.width.saturating_sub(self.indent), style);
-                    line.push_str(&style.paint(cell.paint, &whole));
-                    text.push_str(&line);
-                    text.push('\n');
-                    (line, pending) = (" ".repeat(self.indent), width + GAP);
-                    continue;
-                }
-                let shown = shorten(&cell.text, width, style);
-                let space = width - shown.width().min(width);
-                let (before, after) = if cell.right { (space, 0) } else { (0, space) };
-                // White space is held back until something follows it: no line ends in blanks.
-                if shown.is_empty() {
-                    pending += width + GAP;
-                } else {
-                    line.push_str(&" ".repeat(pending + before));
-                    line.push_str(&style.paint(cell.paint, &shown));
-                    pending = after + GAP;
-                }
+        let mut line = " ".repeat(self.indent);
+        let mut pending = 0;
+        for (index, (cell, &width)) in row.iter().zip(widths).enumerate() {
+            if index == 0 && !cell.right && row.len() > 1 && cell.width() > width {
+                let whole = shorten(&cell.text, style.width.saturating_sub(self.indent), style);
+                line.push_str(&style.paint(cell.paint, &whole));
+                text.push_str(&line);
+                text.push('\n');
+                (line, pending) = (" ".repeat(self.indent), width + GAP);
+                continue;
             }
-            text.push_str(line.trim_end());
-            text.push('\n');
+            let shown = shorten(&cell.text, width, style);
+            let space = width - shown.width().min(width);
+            let (before, after) = if cell.right { (space, 0) } else { (0, space) };
+            // White space is held back until something follows it: no line ends in blanks.
+            if shown.is_empty() {
+                pending += width + GAP;
+            } else {
+                line.push_str(&" ".repeat(pending + before));
+                line.push_str(&style.paint(cell.paint, &shown));
+                pending = after + GAP;
+            }
         }
+        text.push_str(line.trim_end());
+        text.push('\n');
         text
     }
 

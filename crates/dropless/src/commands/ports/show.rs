@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use host::{Carrier, CarrierKind, Link, Usable, Warning};
-use report::Style;
 use report::style::Paint;
 use report::table::{Cell, Table};
-
 use report::wrap::{mends, paragraph, wrapped};
+use report::{Style, number};
 
 /// Columns that everything below a row is set in by.
 const INDENT: usize = 6;
@@ -82,14 +81,14 @@ fn section(title: &str, carriers: &[&Carrier], style: &Style) -> String {
             ],
         );
     }
-    let rendered = table.render(style);
-    let mut lines = rendered.lines();
-    let mut text = format!("{}\n", lines.next().unwrap_or_default());
-    for (carrier, line) in carriers.iter().zip(lines) {
+    let mut rows = table.render_rows(style).into_iter();
+    let mut text = rows.next().unwrap_or_default();
+    for (carrier, row) in carriers.iter().zip(rows) {
         if carrier.uri.len() > URI_MAX {
             let _ = writeln!(text, "  {}", carrier.uri);
         }
-        let _ = write!(text, "{line}\n{}", details(carrier, style));
+        text.push_str(&row);
+        text.push_str(&details(carrier, style));
     }
     text
 }
@@ -98,8 +97,7 @@ fn link(link: Link) -> String {
     match (link.up, link.speed_mbps) {
         (false, _) => "down".into(),
         (true, None) => "up".into(),
-        (true, Some(mbps)) if mbps >= 1000 && mbps % 100 == 0 => format!("up {} Gb/s", f64::from(mbps) / 1e3),
-        (true, Some(mbps)) => format!("up {mbps} Mb/s"),
+        (true, Some(mbps)) => format!("up {}", number::link_speed(mbps)),
     }
 }
 

@@ -49,13 +49,24 @@ fn a_row_says_everything_that_is_known() {
         &style(80),
     );
     let expected = "\
-PCI                 usable  driver  NUMA  link        queues
-  pci:0000:3b:00.0  yes     ixgbe      1  up 25 Gb/s    8+16
+PCI                 usable  driver  NUMA  link          queues
+  pci:0000:3b:00.0  yes     ixgbe      1  up 25 Gbit/s    8+16
       a NIC, 192.0.2.1
 
 1 usable now, 0 with care, 0 not. Capital words in a URI are yours to fill in.
 ";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn in_a_narrow_terminal_no_row_is_lost() {
+    let two = ["pci:0000:3b:00.0", "pci:0000:3b:00.1"];
+    let carriers = two.map(|uri| carrier(CarrierKind::Pci, uri, Usable::Yes));
+    for width in [40, 60, 80] {
+        let text = listing(&carriers, &[], &style(width));
+        assert_eq!(text.matches("up 25 Gbit/s").count(), 2, "{width}:\n{text}");
+        assert!(two.iter().all(|uri| text.contains(uri)), "{width}:\n{text}");
+    }
 }
 
 #[test]

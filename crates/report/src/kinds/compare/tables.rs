@@ -3,7 +3,7 @@
 use measure::Percentiles;
 use measure::comparison::{Comparison, Cpu, FirewallCost, MethodResult, Trial};
 
-use crate::number::{ns, pps, time};
+use crate::number::{ns, pps, time, two_digits};
 use crate::sheet::Sheet;
 use crate::style::Paint;
 use crate::table::Cell;
@@ -117,15 +117,8 @@ fn loss(trial: &Trial) -> String {
     format!("{lost}, {unsent} unsent")
 }
 
-/// Two digits do; but what is lost is never 0 %.
 fn percent(part: u64, whole: u64) -> String {
-    let share = part as f64 / whole.max(1) as f64 * 100.0;
-    match share {
-        _ if part == 0 => "0 %".into(),
-        ..0.01 => "< 0.01 %".into(),
-        0.01..10.0 => format!("{share:.2} %"),
-        _ => format!("{share:.0} %"),
-    }
+    two_digits(part as f64 / whole.max(1) as f64)
 }
 
 /// The rate at which latency was measured, and what it was.

@@ -7,7 +7,7 @@ use measure::search::{Bound, GoalResult, Rfc2544Result, SearchReport, SizeResult
 use super::terminal::caveats;
 use super::{Searched, SearchedTrial, picture, tables};
 use crate::html::element::details;
-use crate::number::{count, pps, time};
+use crate::number::{count, pps, time, two_digits};
 use crate::sheet::Sheet;
 use crate::style::Paint;
 use crate::table::Cell;
@@ -69,7 +69,7 @@ fn as_table(of_size: &[&SearchedTrial]) -> Markup {
         .cell("lost", |one| match one.trial.lost.total() {
             0 => Cell::right("0"),
             lost => {
-                let share = picture::percent(one.trial.loss_ratio());
+                let share = two_digits(one.trial.loss_ratio());
                 Cell::right(format!("{} ({share})", count(lost))).paint(Paint::Bad)
             }
         })

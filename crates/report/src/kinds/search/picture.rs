@@ -13,7 +13,7 @@ use measure::search::{Extent, GoalResult, Limit};
 
 use super::SearchedTrial;
 use crate::html::element::{drawing, figure, tenths};
-use crate::number::{counted, pps};
+use crate::number::{counted, pps, two_digits};
 
 /// Of the drawing, in its own units.
 const LEFT: f64 = 124.0;
@@ -92,19 +92,6 @@ impl Axes {
         }
         let part = loss.max(self.loss_min).log10() / self.loss_min.log10();
         self.top + part.clamp(0.0, 1.0) * SMALLEST
-    }
-}
-
-/// A loss of two digits; never 0 % when something was lost.
-pub fn percent(loss: f64) -> String {
-    let percent = loss * 100.0;
-    match percent {
-        p if p <= 0.0 => "0 %".to_owned(),
-        p if p >= 10.0 => format!("{p:.0} %"),
-        p => format!(
-            "{p:.precision$} %",
-            precision = (1.0 - p.log10().floor()).max(0.0) as usize
-        ),
     }
 }
 
@@ -226,7 +213,7 @@ fn point(axes: &Axes, one: &SearchedTrial) -> Markup {
     html! {
         g {
             title {
-                "trial " (one.number) ": " (pps(trial.ask.rate_pps)) ", loss " (percent(trial.loss_ratio()))
+                "trial " (one.number) ": " (pps(trial.ask.rate_pps)) ", loss " (two_digits(trial.loss_ratio()))
                 @if let Some(limit) = culprit { ", the limit was " (display(limit)) }
                 ": " (one.why)
             }

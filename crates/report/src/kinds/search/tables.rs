@@ -3,8 +3,7 @@
 use measure::search::rfc2544::{BackToBackResult, FrameLossRow, LatencyResult};
 use measure::search::{Bound, GoalResult, Limit, SearchReport, SizeResult};
 
-use super::picture::percent;
-use crate::number::{bps, count, ns, pps, time};
+use crate::number::{bps, count, ns, pps, time, two_digits};
 use crate::sheet::Sheet;
 use crate::style::Paint;
 use crate::table::Cell;
@@ -103,7 +102,9 @@ pub fn frame_loss<'r>(size: &str, rows: &'r [FrameLossRow]) -> Sheet<&'r FrameLo
         .number("offered", |row| pps(row.offered_pps))
         .number("lost", |row| format!("{:.4} %", row.loss_ratio * 100.0))
         .in_terminal()
-        .cell("lost", |row| Cell::bar(row.loss_ratio, percent(row.loss_ratio)))
+        .cell("lost", |row| {
+            Cell::bar(row.loss_ratio, two_digits(row.loss_ratio))
+        })
         .on_page()
         .words("by", |row| by(row.limit))
 }
