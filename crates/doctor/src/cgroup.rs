@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use host::Sys;
+use host::{Sys, cgroups};
 
 /// Where version 2 is mounted; beside version 1 one floor down.
 const VERSION_2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -11,21 +11,17 @@ const VERSION_1: [&str; 2] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"
 
 /// The folders of this process's cgroups, its own before those above it; of those that are not there, too.
 pub fn folders(sys: &Sys) -> Vec<PathBuf> {
-    let membership = sys.text("/proc/self/cgroup").unwrap_or_default();
     let mut all = Vec::new();
-    // cgroups(7): `0::/path` of version 2, `N:controller,controller:/path` of version 1.
-    for line in membership.lines() {
-        let Some((controllers, path)) = line.split_once(':').and_then(|(_, rest)| rest.split_once(':'))
-        else {
+    for cgroup in cgroups(&sys.path("/proc/self/cgroup")) {
+        let places = if cgroup.hierarchy == 0 {
+            VERSION_2
+        } else if cgroup.controllers.iter().any(|name| name == "cpu") {
+            VERSION_1
+        } else {
             continue;
         };
-        let places = match controllers {
-            "" => VERSION_2,
-            named if named.split(',').any(|name| name == "cpu") => VERSION_1,
-            _ => continue,
-        };
         for base in places {
-            let own = Path::new(base).join(path.trim_start_matches('/'));
+            let own = Path::new(base).join(cgroup.pathname.trim_start_matches('/'));
             let above = own.ancestors().take_while(|folder| folder.starts_with(base));
             all.extend(above.map(Path::to_owned));
         }

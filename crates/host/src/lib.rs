@@ -9,6 +9,7 @@ pub mod awake;
 pub mod bifurcated;
 pub mod bind;
 mod capability;
+mod cgroups;
 mod core_set;
 pub mod cores;
 pub mod cpu;
@@ -36,6 +37,7 @@ pub mod vmbus;
 pub mod xdp;
 
 pub use capability::Capability;
+pub use cgroups::cgroups;
 pub use discover::{Carrier, CarrierKind, Queues, Usable, discover};
 pub use drivers::drivers;
 pub use facts::{CoreFacts, Facts, facts};

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
+use crate::cgroups::cgroups;
 use crate::core_set::CoreSet;
 use crate::{Fix, Problem, Sys};
 
@@ -93,9 +94,8 @@ pub fn home(sys: &Sys) -> Option<CgroupHome> {
 
 /// The cgroup of version 2 in a `/proc/PID/cgroup`.
 fn unified(own: &Path) -> Option<String> {
-    let text = fs::read_to_string(own).ok()?;
-    let mut lines = text.lines();
-    Some(lines.find_map(|line| line.strip_prefix("0::"))?.to_owned())
+    let mut all = cgroups(own).into_iter();
+    Some(all.find(|cgroup| cgroup.hierarchy == 0)?.pathname)
 }
 
 impl Drop for CgroupHome {

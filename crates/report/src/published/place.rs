@@ -6,6 +6,9 @@ use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Stat;
+
 use super::file::is_published;
 use super::{Process, Refusal, State, encode, read};
 
@@ -257,28 +260,22 @@ pub fn is_alive(process: &Process) -> bool {
 
 /// Whether a process was stopped, by SIGSTOP or by a debugger: it hears nothing until it goes on.
 pub fn is_stopped(process: u32) -> bool {
-    stat(process).is_some_and(|stat| stat.starts_with(['T', 't']))
+    stat(process).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
 /// When the kernel started a process, ticks since boot; none for one that is gone or only waits to be reaped.
 fn started_ticks(process: u32) -> Option<u64> {
     let stat = stat(process)?;
-    let mut fields = stat.split(' ');
-    if matches!(fields.next(), Some("Z" | "X")) {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)
 }
 
 /// The process that started another; none for one that is gone.
 pub fn parent(process: u32) -> Option<u32> {
-    stat(process)?.split(' ').nth(1)?.parse().ok()
+    stat(process)?.ppid.try_into().ok()
 }
 
-/// What the kernel says of a process, from its state on: the name before it, in brackets, may hold anything.
-fn stat(process: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    stat.rsplit_once(") ").map(|(_, fields)| fields.to_owned())
+fn stat(process: u32) -> Option<Stat> {
+    Stat::from_file(format!("/proc/{process}/stat")).ok()
 }
 
 /// Whether a run of this user published it: the directory may be any, and hold anything.
