@@ -35,14 +35,12 @@ pub fn loss(part: f64) -> String {
 /// A part of a whole (0 to 1) in two digits, where more would say nothing; never 0 % of something: `0.050 %`, `49 %`.
 pub fn two_digits(part: f64) -> String {
     let percent = part * 100.0;
-    match percent {
-        p if p <= 0.0 => "0 %".to_owned(),
-        p if p >= 10.0 => format!("{p:.0} %"),
-        p => format!(
-            "{p:.precision$} %",
-            precision = (1.0 - p.log10().floor()).max(0.0) as usize
-        ),
+    if percent <= 0.0 {
+        return "0 %".to_owned();
     }
+    // By what it is rounded to: 9.97 is 10.
+    let digits = 1.0 - (percent * 1.005).log10().floor();
+    format!("{percent:.precision$} %", precision = digits.max(0.0) as usize)
 }
 
 /// The speed of a link: `25 Gbit/s`.
@@ -105,8 +103,8 @@ mod tests {
     #[test]
     fn two_digits_are_never_none_of_something() {
         assert_eq!(
-            [0.0, 5e-8, 0.0005, 0.0754, 0.4856, 1.0].map(two_digits),
-            ["0 %", "0.0000050 %", "0.050 %", "7.5 %", "49 %", "100 %"]
+            [0.0, 5e-8, 0.0005, 0.00997, 0.0754, 0.0997, 0.4856, 1.0].map(two_digits),
+            ["0 %", "0.0000050 %", "0.050 %", "1.0 %", "7.5 %", "10 %", "49 %", "100 %"]
         );
     }
 

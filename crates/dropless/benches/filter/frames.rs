@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use wire::checksum;
+use wire::checksum::{self, UDP};
 
 /// Frames in a list: more than the caches of a core hold of what they lead to.
 pub const FRAMES: usize = 1 << 16;
 /// Bytes of a frame, without FCS.
 pub const FRAME: usize = 60;
 const ETHERNET: usize = 14;
-const UDP: u8 = 17;
 /// Where all of them go.
 const TO: u32 = u32::from_be_bytes([198, 18, 0, 2]);
 

@@ -35,6 +35,7 @@ pub struct Memory {
 
 impl Memory {
     pub fn watch() -> Self {
+        assert!(resident_kib(std::process::id()).is_some(), "no VmRSS in /proc");
         let (processes, over) = (Processes::default(), Arc::new(AtomicBool::new(false)));
         let (seen, ended) = (Arc::clone(&processes), Arc::clone(&over));
         let looker = std::thread::spawn(move || {

@@ -155,6 +155,14 @@ mod tests {
             runs.as_deref(),
             Some("dropless send on packet:eth1 (process 4711)")
         );
+        state.process.command = "guard".into();
+        state.phase = report::published::Phase::Forwarding;
+        assert!(shown(&state).is_some());
+        // That of an interface has none, ever.
+        state.ports.clear();
+        assert_eq!(shown(&state), None);
+        state.process.command = "capture".into();
+        assert_eq!(shown(&state), None);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use host::interface::{Interface, interfaces};
 use host::roles::{ends_of, interface_of};
 use report::published::parent;
 use rules::{Groups, RuleSet, Verdict, look};
-use wire::checksum::{self, TCP};
+use wire::TPID_CUSTOMER;
+use wire::checksum::{self, ICMPV6, TCP};
 use wire::headers::{TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 
 const VARIABLE: &str = "SSH_CONNECTION";
@@ -108,14 +109,14 @@ impl Session {
                 let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
                 message.extend(octets(us));
                 if let Ok(neighbour) = neighbour.parse() {
-                    frames.push((what, ip((neighbour, us), 58, &message)));
+                    frames.push((what, ip((neighbour, us), ICMPV6, &message)));
                 }
             }
         }
         if let Some(vlan) = self.vlan {
             for (_, frame) in &mut frames {
-                let [high, low] = vlan.to_be_bytes();
-                frame.splice(12..12, [0x81, 0, high, low]);
+                let tag = [TPID_CUSTOMER, vlan].map(u16::to_be_bytes);
+                frame.splice(12..12, tag.concat());
             }
         }
         frames

@@ -14,7 +14,7 @@ use capture::ring::socket::{self, Listener};
 use capture::ring::{Producer, Ring};
 use dataplane::tap::{Tap, TapPlan, TapSlot};
 use measure::{Clock, Note};
-use report::published::{Place, State, tap_socket};
+use report::published::{Phase, Place, State, tap_socket};
 
 use super::clock::now;
 use super::control::Generations;
@@ -30,12 +30,12 @@ const MEMORY: u64 = 256 << 20;
 /// What a worker may spend on a tap at once: less than a stall that is told.
 const BURST_NS: u64 = 15_000;
 
-/// Whether this is a run that can be looked into, once it has begun.
+/// Whether this is a run that can be looked into, or may be one once it has begun.
 pub fn can_be_looked_into(state: &State) -> bool {
     match state.process.command.as_str() {
         "send" | "reflect" | "replay" | "forward" => true,
-        // One between two ports forwards; the others have none.
-        "guard" => !state.ports.is_empty(),
+        // One between two ports forwards; the others have none. Which it is, is told when it has begun.
+        "guard" => !state.ports.is_empty() || state.phase == Phase::Starting,
         _ => false,
     }
 }
