@@ -140,9 +140,13 @@ pub fn carrier_losses(sys: &Sys, name: &str) -> Option<u64> {
     sys.number(Path::new(CLASS).join(name).join("carrier_down_count"))
 }
 
-/// Frames that the interface received and the kernel, or an XDP program of ours, had no room for.
-pub fn rx_dropped(sys: &Sys, name: &str) -> Option<u64> {
-    sys.number(Path::new(CLASS).join(name).join("statistics/rx_dropped"))
+/// The sum of these counters of the interface; `None` when it is gone.
+pub fn counted(sys: &Sys, name: &str, counters: &[&str]) -> Option<u64> {
+    let statistics = Path::new(CLASS).join(name).join("statistics");
+    let each = counters
+        .iter()
+        .map(|counter| sys.number::<u64>(statistics.join(counter)));
+    each.sum()
 }
 
 /// Its MTU, and nothing else of it.

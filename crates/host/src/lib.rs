@@ -49,7 +49,7 @@ pub use problem::{Fix, Problem, Warning, quoted};
 pub use roles::Role;
 pub use sys::Sys;
 pub use uri::{
-    DriverStamps, KeptRights, KernelIo, MacAddress, Medium, MissedCount, PciAddress, PortKind, PortTraits,
-    PortUri, UriError, VmbusId, XdpMode, beginnings,
+    DriverStamps, KeptRights, KernelIo, MacAddress, Medium, PciAddress, PortKind, PortTraits, PortUri,
+    UriError, VmbusId, XdpMode, beginnings,
 };
 pub use vmbus::{VmbusDevice, network_channels};

@@ -118,8 +118,8 @@ impl Socket {
         self.local
     }
 
-    /// Datagrams that the kernel threw away because this socket's buffer was full (or their checksum was wrong), since it
-    /// was opened. The kernel counts in 32 bits: whoever asks before 2^32 came since the last time misses none.
+    /// Datagrams that the kernel threw away because this socket's buffer was full (or, of long ones, their checksum was wrong: it
+    /// looks at that when they are read), since it was opened. The kernel counts in 32 bits: whoever asks before 2^32 came since the last time misses none.
     pub fn drops(&self) -> u64 {
         let told = self.drops.load(Ordering::Relaxed);
         let Some(counted) = self.counted_drops() else {

@@ -52,6 +52,8 @@ pub struct KernelPort {
     descriptors: u16,
     /// UDP packets with wrong checksums in this network namespace, before.
     damaged_before: u64,
+    /// And those that no socket had room for.
+    no_room_before: u64,
 }
 
 pub type KernelQueues = (KernelReceive, KernelTransmit);
@@ -69,7 +71,8 @@ impl KernelPort {
             io,
             notes: Vec::new(),
             descriptors: config.descriptors,
-            damaged_before: damaged(),
+            damaged_before: udp_counted(DAMAGED),
+            no_room_before: udp_counted(NO_ROOM),
         };
         let options = Options {
             local: SocketAddr::new(address, port.unwrap_or(0)),
@@ -167,7 +170,13 @@ impl KernelPort {
             ..PortStats::default()
         };
         let mut sum: PortStats = self.counters.iter().map(of_one).sum();
-        sum.imissed = self.sockets.iter().map(|socket| socket.drops()).sum();
+        let dropped: u64 = self.sockets.iter().map(|socket| socket.drops()).sum();
+        if dropped > 0 {
+            // A socket also counts what it finds damaged when it is read (net/ipv4/udp.c, `udp_recvmsg`): that is the path's.
+            let no_room = udp_counted(NO_ROOM).saturating_sub(self.no_room_before);
+            sum.imissed = dropped.min(no_room);
+            sum.ierrors += dropped - sum.imissed;
+        }
         sum
     }
 
@@ -178,7 +187,7 @@ impl KernelPort {
         if refusals > 0 {
             notes.push(refused(&self.name(), refusals));
         }
-        let damaged = damaged().saturating_sub(self.damaged_before);
+        let damaged = udp_counted(DAMAGED).saturating_sub(self.damaged_before);
         if damaged > 0 {
             notes.push(Note::new("wrong_checksums", format!(
                 "the kernel dropped {} UDP packets with wrong checksums during the run, whoever they were for: on a virtual link to a program that sees whole frames, make the kernel compute them with: ethtool -K INTERFACE tx off",
@@ -234,23 +243,25 @@ pub fn interface_with(sys: &Sys, address: IpAddr) -> Option<String> {
         .map(|(name, _)| name.clone())
 }
 
-/// UDP packets that the kernel threw away for their checksum in this network namespace, ever. No socket counts them.
-fn damaged() -> u64 {
+/// UDP packets that the kernel threw away for their checksum.
+const DAMAGED: &[&str] = &["InCsumErrors"];
+/// And those that a socket had no room for, or the kernel no memory.
+const NO_ROOM: &[&str] = &["RcvbufErrors", "MemErrors"];
+
+/// The sum of these counters of UDP in this network namespace, over both IP versions.
+fn udp_counted(counters: &[&str]) -> u64 {
     let v4 = std::fs::read_to_string("/proc/net/snmp").unwrap_or_default();
     let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Udp: "));
-    let place = lines
-        .next()
-        .and_then(|names| names.split_whitespace().position(|name| name == "InCsumErrors"));
-    let v4 = lines
-        .next()
-        .zip(place)
-        .and_then(|(values, place)| values.split_whitespace().nth(place)?.parse().ok());
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let v4 = names.split_whitespace().zip(values.split_whitespace());
     let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
     let v6 = v6
         .lines()
-        .find_map(|line| line.strip_prefix("Udp6InCsumErrors"))
-        .and_then(|value| value.trim().parse().ok());
-    v4.unwrap_or(0) + v6.unwrap_or(0)
+        .filter_map(|line| line.strip_prefix("Udp6")?.split_once(char::is_whitespace));
+    v4.chain(v6)
+        .filter(|(name, _)| counters.contains(name))
+        .filter_map(|(_, value)| value.trim().parse::<u64>().ok())
+        .sum()
 }
 
 /// Somebody on the way sent so many errors for packets of ours to `who`.

@@ -237,8 +237,17 @@ impl<'e> OpenPort<'e> {
             );
             Note::new("service_tags_changed", text)
         });
+        let dropped = self.missed.before_sockets(&self.uri);
+        let dropped = (dropped > 0).then(|| {
+            let text = format!(
+                "the kernel dropped {} on the way to port {} (rx_dropped), before our sockets saw them: over a veth their sender was told, and may have sent them again; else they are lost, and counted nowhere here",
+                counted(dropped, "frame"),
+                self.uri
+            );
+            Note::new("dropped_below", text)
+        });
         let of_sockets = self.sockets().map(KernelPort::last_notes).unwrap_or_default();
-        let told = of_sockets.into_iter().chain(unsent);
+        let told = of_sockets.into_iter().chain(unsent).chain(dropped);
         told.chain(raised).chain(tags).collect()
     }
 

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
+use crate::capture::{assert_balanced, capture};
 use crate::support::wire::{assert_all_back, assert_conserved, echo_server, interrupted};
 use crate::support::{Namespace, Need, require, until};
 
@@ -125,4 +128,45 @@ fn the_kernel_pings_a_reflector() {
     let run = interrupted(reflector);
     assert_eq!(run.code, Some(0), "{run}");
     assert!(run.number("answered") >= 8, "{run}");
+}
+
+/// The queue towards us is the kernel's, which counts what it had no room for; no driver does.
+#[test]
+fn what_the_kernel_had_no_room_for_is_missed() {
+    let Some(lab) = require(&ECHO) else { return };
+    let namespace = lab.namespace("tap");
+    let running = capture(&lab, &namespace, &["--port", "tap:dl0"]);
+    namespace.up("dl0", &["10.9.0.1/24"]);
+    let neighbour = [
+        "neigh",
+        "add",
+        "10.9.0.2",
+        "lladdr",
+        "02:00:00:00:00:09",
+        "dev",
+        "dl0",
+    ];
+    namespace.ip(&neighbour);
+    let counted = |name: &str| -> u64 {
+        let count = namespace.run("cat", &[&format!("/sys/class/net/dl0/statistics/{name}")]);
+        count.trim().parse().expect("a count")
+    };
+    let before = counted("tx_dropped");
+    running.signal(Signal::SIGSTOP);
+    let flood = "head -c 250000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:10.9.0.2:7";
+    namespace.run("sh", &["-c", flood]);
+    running.signal(Signal::SIGCONT);
+    // It counts as sent what we have read.
+    let dropped = || counted("tx_dropped") - before;
+    assert!(
+        until(SOON, || counted("tx_packets") + dropped() >= 5000),
+        "{running:?}"
+    );
+    let dropped = dropped();
+    let run = interrupted(running);
+    assert_balanced(&run);
+    let missed = run.number("ports.0.rx_missed");
+    assert!(missed >= dropped && missed > 0, "{dropped} of {run}");
+    assert!(run.number("captured") + missed >= 5000, "{run}");
+    assert_eq!(run.code, Some(1), "{run}");
 }

@@ -24,17 +24,6 @@ pub enum Medium {
     Unknown,
 }
 
-/// Who counts the packets that nobody had room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissedCount {
-    /// The port's driver.
-    Driver,
-    /// The kernel, for the interface (`rx_dropped`).
-    Interface,
-    /// The kernel, for each `AF_PACKET` socket.
-    PacketSockets,
-}
-
 /// Which rights of root are kept while a port is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptRights {
@@ -75,8 +64,6 @@ pub struct PortTraits {
     pub counts_refusals: bool,
     /// It is counted by hardware: frames that its queues have not handed over yet, and those sent only when they have left.
     pub counts_on_wire: bool,
-    /// Who counts what was missed.
-    pub missed: MissedCount,
     /// Received frames are in no cache of the receiving core, because a device or another core wrote them.
     pub frames_are_cold: bool,
     /// A kernel at the other end leaves checksums to hardware that is not there.
@@ -118,7 +105,6 @@ const PLAIN: PortTraits = PortTraits {
     pushes_back: false,
     counts_refusals: false,
     counts_on_wire: false,
-    missed: MissedCount::Driver,
     frames_are_cold: true,
     loses_checksums: false,
     is_reflected: false,
@@ -194,7 +180,6 @@ impl PortKind {
                 descriptors_default: 4096,
                 is_socket_per_queue: true,
                 counts_refusals: true,
-                missed: MissedCount::Interface,
                 loses_checksums: true,
                 needs_program: true,
                 // The program is asked for by its number, taken off the interface, and its map cleared.
@@ -205,7 +190,6 @@ impl PortKind {
                 name: "packet",
                 medium: Medium::SharedInterface,
                 sends_through_receivers: true,
-                missed: MissedCount::PacketSockets,
                 frames_are_cold: false,
                 loses_checksums: true,
                 ..PLAIN
@@ -277,6 +261,21 @@ impl PortKind {
     pub fn interface(&self) -> Option<&str> {
         match self {
             Self::Xdp { interface, .. } | Self::Packet { interface, .. } => Some(interface),
+            _ => None,
+        }
+    }
+
+    /// The interface that counts what nobody had room for below the port, and its counters of that
+    /// (Documentation/networking/statistics.rst of the kernel): what a NIC's ring had no room for is none of `rx_dropped`.
+    pub fn missed_at(&self) -> Option<(&str, &'static [&'static str])> {
+        match self {
+            Self::Xdp { interface, .. } => {
+                Some((interface, &["rx_dropped", "rx_missed_errors", "rx_fifo_errors"]))
+            }
+            // What the kernel drops there over a veth, its sender is told of and sends again: that is no loss for sure.
+            Self::Packet { interface, .. } => Some((interface, &["rx_missed_errors", "rx_fifo_errors"])),
+            // What the kernel sends by it we receive.
+            Self::Tap { name, .. } => Some((name, &["tx_dropped"])),
             _ => None,
         }
     }
