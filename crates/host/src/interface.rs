@@ -149,6 +149,14 @@ pub fn counted(sys: &Sys, name: &str, counters: &[&str]) -> Option<u64> {
     each.sum()
 }
 
+/// Frames that the queue of a core had no room for, of all cores and interfaces (the second number of each line of
+/// `/proc/net/softnet_stat`, net/core/net-procfs.c).
+pub fn softnet_dropped(sys: &Sys) -> Option<u64> {
+    let text = sys.text("/proc/net/softnet_stat")?;
+    let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    text.lines().map(dropped).sum()
+}
+
 /// Its MTU, and nothing else of it.
 pub fn mtu(sys: &Sys, name: &str) -> Option<u32> {
     sys.number(Path::new(CLASS).join(name).join("mtu"))

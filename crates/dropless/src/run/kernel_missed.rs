@@ -5,21 +5,39 @@ use std::cell::Cell;
 
 use anyhow::{Context as _, Result};
 use dpdk::{PacketRing, PacketSockets};
-use host::interface::counted;
+use host::interface::{counted, softnet_dropped};
 use host::{PortKind, PortUri, Sys};
+use measure::Note;
+use report::number;
+
+/// Where a NIC, or its driver, counts what its ring had no room for; some count it in `rx_dropped`.
+const OF_NIC: &[&str] = &["rx_missed_errors", "rx_fifo_errors"];
 
 /// What the kernel has missed below a port since it was opened.
 #[derive(Debug, Default)]
 pub struct KernelMissed {
+    /// The interface that counts it, and its counter.
+    at: Option<(String, &'static str)>,
     interface: Growth,
     sockets: PacketSockets,
     /// What was told of the sockets so far: the kernel forgets it.
     of_sockets: Cell<u64>,
-    /// What the kernel dropped before a `packet:` port's sockets saw it.
-    before_sockets: Growth,
+    /// Of an interface that is the kernel's: what was lost before anything of ours could see it.
+    below: Option<Below>,
 }
 
-/// What an interface has counted since the first look: one that counts less was made anew.
+/// What is lost below a port, and counted for whoever shares the interface or the cores: it is told, and charged to nobody.
+#[derive(Debug)]
+struct Below {
+    interface: String,
+    nic: Growth,
+    /// Frames without a place in the queue of a core. The interface also counts in `rx_dropped` what nobody wanted, and the cores
+    /// count all interfaces.
+    dropped: Growth,
+    by_cores: Growth,
+}
+
+/// How much a count has grown since the first look: one that is less was made anew.
 #[derive(Debug, Default)]
 struct Growth {
     last: Cell<Option<u64>>,
@@ -38,18 +56,52 @@ impl Growth {
     }
 }
 
+impl Below {
+    fn of(interface: &str) -> Self {
+        Self {
+            interface: interface.to_owned(),
+            nic: Growth::default(),
+            dropped: Growth::default(),
+            by_cores: Growth::default(),
+        }
+    }
+
+    /// What a NIC had no room for since the first look, and what the cores had not.
+    fn look(&self) -> (u64, u64) {
+        let sys = Sys::at("/");
+        let of = |names: &[&str]| counted(&sys, &self.interface, names);
+        let dropped = self.dropped.look(of(&["rx_dropped"]));
+        let by_cores = self.by_cores.look(softnet_dropped(&sys));
+        (self.nic.look(of(OF_NIC)), dropped.min(by_cores))
+    }
+}
+
 impl KernelMissed {
     /// Counts from now on. The sockets of a `packet:` port have `rings`.
     pub fn from_now(uri: &PortUri, rings: PacketRing) -> Result<Self> {
         let mut missed = Self::default();
-        if let PortKind::Packet { interface, .. } = &uri.kind {
-            missed.sockets = PacketSockets::of(interface, rings)
-                .with_context(|| format!("cannot look into the sockets of port {uri}"))?;
+        match &uri.kind {
+            PortKind::Packet { interface, .. } => {
+                missed.sockets = PacketSockets::of(interface, rings)
+                    .with_context(|| format!("cannot look into the sockets of port {uri}"))?;
+            }
+            // Whoever it was that had no room.
+            PortKind::Xdp { interface, .. } => missed.at = Some((interface.clone(), "rx_dropped")),
+            // What the kernel sends by it we receive.
+            PortKind::Tap { name, .. } => missed.at = Some((name.clone(), "tx_dropped")),
+            _ => {}
         }
-        missed.get(uri);
+        missed.get();
         missed.of_sockets.set(0);
-        missed.before_sockets(uri);
         Ok(missed)
+    }
+
+    /// The run begins: what is lost from now on is told.
+    pub fn begin(&mut self, uri: &PortUri) {
+        self.below = uri.kind.interface().map(Below::of);
+        if let Some(below) = &self.below {
+            below.look();
+        }
     }
 
     /// The sockets; none where the port is of another kind.
@@ -57,23 +109,39 @@ impl KernelMissed {
         &self.sockets
     }
 
-    /// What was missed since.
-    pub fn get(&self, uri: &PortUri) -> u64 {
+    /// What was missed since it was opened.
+    pub fn get(&self) -> u64 {
         self.of_sockets
             .set(self.of_sockets.get() + self.sockets.new_drops());
-        let counters = uri.kind.missed_at();
-        let at_interface = counters.and_then(|(interface, names)| counted(&Sys::at("/"), interface, names));
+        let at = self.at.as_ref();
+        let at_interface = at.and_then(|(interface, name)| counted(&Sys::at("/"), interface, &[name]));
         self.of_sockets.get() + self.interface.look(at_interface)
     }
 
-    /// What the kernel dropped since on its way to the sockets of a `packet:` port: a veth tells its sender, which may have sent
-    /// it again, and nothing else does.
-    pub fn before_sockets(&self, uri: &PortUri) -> u64 {
-        let PortKind::Packet { interface, .. } = &uri.kind else {
-            return 0;
-        };
-        self.before_sockets
-            .look(counted(&Sys::at("/"), interface, &["rx_dropped"]))
+    /// What was lost below the port of this name in the run, if that was anything.
+    pub fn note(&self, uri: &PortUri) -> Option<Note> {
+        let (nic, by_cores) = self.below.as_ref()?.look();
+        // That of an `xdp:` port counts what the cores dropped.
+        let by_cores = if self.at.is_some() { 0 } else { by_cores };
+        let told = [
+            (nic, "by a NIC whose ring was full (rx_missed_errors)"),
+            (
+                by_cores,
+                "by a core whose queue was full (net.core.netdev_max_backlog; over a veth its sender is told, and may send again)",
+            ),
+        ];
+        let told: Vec<String> = told
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, by)| format!("{} {by}", number::count(*count)))
+            .collect();
+        (!told.is_empty()).then(|| {
+            let text = format!(
+                "lost below port {uri}, before anything of ours saw it, and counted nowhere here: {}",
+                told.join(", ")
+            );
+            Note::new("lost_below", text)
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! `kernel:` ports: sockets and their queues, opened without DPDK.
 
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -54,6 +55,8 @@ pub struct KernelPort {
     damaged_before: u64,
     /// And those that no socket had room for.
     no_room_before: u64,
+    /// Of what our sockets dropped.
+    damaged_told: Cell<u64>,
 }
 
 pub type KernelQueues = (KernelReceive, KernelTransmit);
@@ -73,6 +76,7 @@ impl KernelPort {
             descriptors: config.descriptors,
             damaged_before: udp_counted(DAMAGED),
             no_room_before: udp_counted(NO_ROOM),
+            damaged_told: Cell::new(0),
         };
         let options = Options {
             local: SocketAddr::new(address, port.unwrap_or(0)),
@@ -173,9 +177,12 @@ impl KernelPort {
         let dropped: u64 = self.sockets.iter().map(|socket| socket.drops()).sum();
         if dropped > 0 {
             // A socket also counts what it finds damaged when it is read (net/ipv4/udp.c, `udp_recvmsg`): that is the path's.
+            // What had no room may be others', later: what was told as damaged stays.
             let no_room = udp_counted(NO_ROOM).saturating_sub(self.no_room_before);
-            sum.imissed = dropped.min(no_room);
-            sum.ierrors += dropped - sum.imissed;
+            let damaged = dropped.saturating_sub(no_room).max(self.damaged_told.get());
+            self.damaged_told.set(damaged);
+            sum.imissed = dropped - damaged;
+            sum.ierrors += damaged;
         }
         sum
     }

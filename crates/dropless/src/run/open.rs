@@ -127,6 +127,7 @@ impl<'e> OpenPort<'e> {
     /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
     pub fn begin(&mut self) {
         self.before = self.counted();
+        self.missed.begin(&self.uri);
         self.tending.carrier_losses = self.carrier_losses();
         if let Some(far) = &mut self.far {
             far.begin();
@@ -237,17 +238,11 @@ impl<'e> OpenPort<'e> {
             );
             Note::new("service_tags_changed", text)
         });
-        let dropped = self.missed.before_sockets(&self.uri);
-        let dropped = (dropped > 0).then(|| {
-            let text = format!(
-                "the kernel dropped {} on the way to port {} (rx_dropped), before our sockets saw them: over a veth their sender was told, and may have sent them again; else they are lost, and counted nowhere here",
-                counted(dropped, "frame"),
-                self.uri
-            );
-            Note::new("dropped_below", text)
-        });
         let of_sockets = self.sockets().map(KernelPort::last_notes).unwrap_or_default();
-        let told = of_sockets.into_iter().chain(unsent).chain(dropped);
+        let told = of_sockets
+            .into_iter()
+            .chain(unsent)
+            .chain(self.missed.note(&self.uri));
         told.chain(raised).chain(tags).collect()
     }
 
@@ -379,7 +374,7 @@ impl<'e> OpenPort<'e> {
     fn counted(&self) -> PortStats {
         let stats = self.stats().unwrap_or_default();
         PortStats {
-            imissed: stats.imissed.max(self.missed.get(&self.uri)),
+            imissed: stats.imissed.max(self.missed.get()),
             opackets: stats.opackets.saturating_sub(self.unsent),
             oerrors: stats.oerrors + self.unsent,
             ..stats

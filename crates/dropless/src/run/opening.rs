@@ -135,15 +135,11 @@ impl<'e> Opening<'_, 'e> {
         let tx = tx.into_iter().map(Tx::Device).collect();
         let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);
         (open.mac, open.kept, open.missed) = (mac, kept, missed);
-        let mtu = uri
-            .kind
-            .interface()
-            .and_then(|interface| host::interface::mtu(&Sys::at("/"), interface));
-        // The kernel drops them behind the driver's back (net/packet/af_packet.c, `tpacket_snd`; of `xdp:` only a veth does, and
-        // a NIC may).
-        open.longest = mtu.map(|mtu| mtu as usize + 14);
-        if let PortKind::Packet { .. } = &uri.kind {
+        if let PortKind::Packet { interface, .. } = &uri.kind {
             open.cut_at = Some(packet_cuts_at(self.room));
+            let mtu = host::interface::mtu(&Sys::at("/"), interface);
+            // The kernel drops them behind the driver's back (net/packet/af_packet.c, `tpacket_snd`).
+            open.longest = mtu.map(|mtu| mtu as usize + 14);
             let mtu = mtu.unwrap_or(0);
             let needed = if self.needs.takes_all {
                 mtu

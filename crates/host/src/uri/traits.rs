@@ -264,19 +264,4 @@ impl PortKind {
             _ => None,
         }
     }
-
-    /// The interface that counts what nobody had room for below the port, and its counters of that
-    /// (Documentation/networking/statistics.rst of the kernel): what a NIC's ring had no room for is none of `rx_dropped`.
-    pub fn missed_at(&self) -> Option<(&str, &'static [&'static str])> {
-        match self {
-            Self::Xdp { interface, .. } => {
-                Some((interface, &["rx_dropped", "rx_missed_errors", "rx_fifo_errors"]))
-            }
-            // What the kernel drops there over a veth, its sender is told of and sends again: that is no loss for sure.
-            Self::Packet { interface, .. } => Some((interface, &["rx_missed_errors", "rx_fifo_errors"])),
-            // What the kernel sends by it we receive.
-            Self::Tap { name, .. } => Some((name, &["tx_dropped"])),
-            _ => None,
-        }
-    }
 }

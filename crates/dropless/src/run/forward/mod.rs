@@ -13,6 +13,7 @@ use measure::Note;
 use serde::Serialize;
 
 use crate::plan::{ForwardPlan, MachinePlan, USUAL_FRAME};
+use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::SocketConfig;
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
@@ -100,6 +101,8 @@ impl<J: Judges> Job for ForwardJob<J> {
         for (port, mac) in macs.iter().enumerate().take(WAYS.len()) {
             if let Some(tap) = kernel_of(&self.plan, port) {
                 ports[tap].take_mac(*mac)?;
+                // What the host sends beyond its share is the kernel's to drop.
+                ports[tap].missed = KernelMissed::default();
             }
         }
         Ok(Vec::new())
