@@ -27,7 +27,7 @@ pub struct KernelMissed {
 }
 
 /// What is lost below a port, and counted for whoever shares the interface or the cores: it is told, and charged to nobody.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Below {
     interface: String,
     nic: Growth,
@@ -57,15 +57,6 @@ impl Growth {
 }
 
 impl Below {
-    fn of(interface: &str) -> Self {
-        Self {
-            interface: interface.to_owned(),
-            nic: Growth::default(),
-            dropped: Growth::default(),
-            by_cores: Growth::default(),
-        }
-    }
-
     /// What a NIC had no room for since the first look, and what the cores had not.
     fn look(&self) -> (u64, u64) {
         let sys = Sys::at("/");
@@ -98,10 +89,14 @@ impl KernelMissed {
 
     /// The run begins: what is lost from now on is told.
     pub fn begin(&mut self, uri: &PortUri) {
-        self.below = uri.kind.interface().map(Below::of);
-        if let Some(below) = &self.below {
+        self.below = uri.kind.interface().map(|interface| {
+            let below = Below {
+                interface: interface.to_owned(),
+                ..Below::default()
+            };
             below.look();
-        }
+            below
+        });
     }
 
     /// The sockets; none where the port is of another kind.
@@ -118,7 +113,7 @@ impl KernelMissed {
         self.of_sockets.get() + self.interface.look(at_interface)
     }
 
-    /// What was lost below the port of this name in the run, if that was anything.
+    /// What was lost below the port in the run, if that was anything.
     pub fn note(&self, uri: &PortUri) -> Option<Note> {
         let (nic, by_cores) = self.below.as_ref()?.look();
         // That of an `xdp:` port counts what the cores dropped.

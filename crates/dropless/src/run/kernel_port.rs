@@ -176,10 +176,11 @@ impl KernelPort {
         let mut sum: PortStats = self.counters.iter().map(of_one).sum();
         let dropped: u64 = self.sockets.iter().map(|socket| socket.drops()).sum();
         if dropped > 0 {
-            // A socket also counts what it finds damaged when it is read (net/ipv4/udp.c, `udp_recvmsg`): that is the path's.
-            // What had no room may be others', later: what was told as damaged stays.
+            // A socket also counts what it finds damaged when it is read (net/ipv4/udp.c, `udp_recvmsg`): that is the path's, where
+            // so many are damaged. What had no room may be others', later: what was told as damaged stays.
             let no_room = udp_counted(NO_ROOM).saturating_sub(self.no_room_before);
-            let damaged = dropped.saturating_sub(no_room).max(self.damaged_told.get());
+            let damaged = dropped.saturating_sub(no_room).min(self.damaged());
+            let damaged = damaged.max(self.damaged_told.get());
             self.damaged_told.set(damaged);
             sum.imissed = dropped - damaged;
             sum.ierrors += damaged;
@@ -194,7 +195,7 @@ impl KernelPort {
         if refusals > 0 {
             notes.push(refused(&self.name(), refusals));
         }
-        let damaged = udp_counted(DAMAGED).saturating_sub(self.damaged_before);
+        let damaged = self.damaged();
         if damaged > 0 {
             notes.push(Note::new("wrong_checksums", format!(
                 "the kernel dropped {} UDP packets with wrong checksums during the run, whoever they were for: on a virtual link to a program that sees whole frames, make the kernel compute them with: ethtool -K INTERFACE tx off",
@@ -202,6 +203,11 @@ impl KernelPort {
             )));
         }
         notes
+    }
+
+    /// UDP packets with wrong checksums since it was opened, whoever they were for.
+    fn damaged(&self) -> u64 {
+        udp_counted(DAMAGED).saturating_sub(self.damaged_before)
     }
 
     /// The first of its workers that moves nothing more, and why.

@@ -237,3 +237,20 @@ fn a_tun_interface_is_no_ethernet() {
         assert!(line.contains("does not carry Ethernet frames"), "{line}");
     }
 }
+
+#[test]
+fn what_was_lost_below_is_the_sum_of_what_the_kernel_counts() {
+    let machine = machine();
+    let (name, names) = ("eth9", ["rx_missed_errors", "rx_fifo_errors"]);
+    let counted = || host::interface::counted(&machine.sys, name, &names);
+    machine.write("/sys/class/net/eth9/statistics/rx_missed_errors", "40\n");
+    assert_eq!(counted(), None, "one is not there");
+    machine.write("/sys/class/net/eth9/statistics/rx_fifo_errors", "2\n");
+    assert_eq!(counted(), Some(42));
+    let dropped = || host::interface::softnet_dropped(&machine.sys);
+    assert_eq!(dropped(), None);
+    // A line a core: received, dropped, squeezed, in hexadecimal.
+    let cores = "000004d2 0000000a 00000001 00000000\n00000010 000000ff 00000000 00000000\n";
+    machine.write("/proc/net/softnet_stat", cores);
+    assert_eq!(dropped(), Some(265));
+}
