@@ -14,7 +14,7 @@ use super::below::Below;
 use super::buffers::{Kept, PoolCounts};
 use super::clock::RunClock;
 use super::control::Seen;
-use super::open::{OpenPort, losses};
+use super::open::OpenPort;
 use super::pools::Pools;
 use super::workers::{self, Left, Roles};
 use crate::explain::{self, Received};
@@ -39,8 +39,6 @@ pub struct PortEnd {
     pub summary: PortSummary,
     /// What the other end of an embedded ring missed.
     pub far_missed: u64,
-    /// Whether its driver counts as errors what it refused to take.
-    pub counts_refusals: bool,
     /// Whether its counters are those of hardware.
     pub counts_on_wire: bool,
     pub link_losses: u32,
@@ -200,7 +198,6 @@ impl PortEnd {
         Self {
             summary: open.summary(),
             far_missed: open.far_missed(),
-            counts_refusals: open.traits().counts_refusals,
             counts_on_wire: open.traits().counts_on_wire,
             link_losses: open.tending.losses,
             pushes_back: open.traits().pushes_back,
@@ -215,12 +212,6 @@ impl PortEnd {
     /// Whether what it counted is not all: the memif driver forgets its counters with its link, and others could not be read.
     pub fn forgets(&self) -> bool {
         !self.is_read || (self.link_losses > 0 && self.summary.driver == "net_memif")
-    }
-
-    /// Frames that its driver took and could not send.
-    pub fn tx_errors(&self) -> u64 {
-        let [(_, errors), ..] = losses(&self.summary, self.counts_refusals);
-        errors
     }
 }
 

@@ -293,7 +293,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.drivers.ask(self.look.ports);
         let mut state = job.status(&self.look);
         state.elapsed_s = self.look.elapsed().as_secs_f64();
-        state.add_places(self.drivers.places(self.look.ports));
+        state.add_places(self.drivers.places());
         job.settle(&mut state);
         state.ports = self.drivers.ports().to_vec();
         state.workers = self.stalls.look(state.elapsed_s);

@@ -24,6 +24,9 @@ pub struct KernelMissed {
     of_sockets: Cell<u64>,
     /// Of an interface that is the kernel's: what was lost before anything of ours could see it.
     below: Option<Below>,
+    /// The interface that may throw away what its driver counts as sent.
+    sends_by: Option<String>,
+    thrown_away: Growth,
 }
 
 /// What is lost below a port, and counted for whoever shares the interface or the cores: it is told, and charged to nobody.
@@ -97,6 +100,18 @@ impl KernelMissed {
             below.look();
             below
         });
+        self.sends_by = match &uri.kind {
+            PortKind::Xdp { interface, .. } => Some(interface.clone()),
+            _ => None,
+        };
+        self.thrown_away();
+    }
+
+    /// What the interface took in the run and threw away, such as a veth whose other end has a full queue or a smaller MTU.
+    /// The kernel's own frames may be among them. (The sockets of a `packet:` port keep a frame that was thrown away.)
+    pub fn thrown_away(&self) -> u64 {
+        let counter = |interface: &String| counted(&Sys::at("/"), interface, &["tx_dropped"]);
+        self.thrown_away.look(self.sends_by.as_ref().and_then(counter))
     }
 
     /// The sockets; none where the port is of another kind.

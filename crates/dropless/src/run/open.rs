@@ -370,13 +370,19 @@ impl<'e> OpenPort<'e> {
     }
 
     /// The counters since it was opened, and what the kernel missed below it: where driver and kernel count, it is the same
-    /// packets. What its driver counts as sent and was not is an error.
+    /// packets. What its driver counts as sent and was not is an error; what it refused to take is none, and still ours.
     fn counted(&self) -> PortStats {
         let stats = self.stats().unwrap_or_default();
+        let refused = if self.traits().counts_refusals {
+            stats.oerrors
+        } else {
+            0
+        };
+        let unsent = self.unsent + self.missed.thrown_away();
         PortStats {
             imissed: stats.imissed.max(self.missed.get()),
-            opackets: stats.opackets.saturating_sub(self.unsent),
-            oerrors: stats.oerrors + self.unsent,
+            opackets: stats.opackets.saturating_sub(unsent),
+            oerrors: stats.oerrors - refused + unsent,
             ..stats
         }
     }
@@ -430,11 +436,10 @@ impl<'e> OpenPort<'e> {
     }
 }
 
-/// What a port of these counters lost, by place. What its driver refused to take is still ours and is offered again,
-/// also where the driver `counts_refusals` among its errors.
-pub fn losses(port: &PortSummary, counts_refusals: bool) -> [(&'static str, u64); 4] {
+/// What a port of these counters lost, by place.
+pub fn losses(port: &PortSummary) -> [(&'static str, u64); 4] {
     [
-        ("tx_error", if counts_refusals { 0 } else { port.tx_errors }),
+        ("tx_error", port.tx_errors),
         ("rx_nombuf", port.rx_nombuf),
         ("rx_missed", port.rx_missed),
         ("rx_error", port.rx_errors),

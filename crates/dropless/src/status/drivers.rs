@@ -30,9 +30,8 @@ impl Drivers {
     }
 
     /// What each place of theirs has lost by then.
-    pub fn places(&self, ports: &[OpenPort<'_>]) -> impl Iterator<Item = (&'static str, u64)> {
-        let each = self.ports.iter().zip(ports);
-        let lost = each.flat_map(|(port, open)| losses(port, open.traits().counts_refusals));
+    pub fn places(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let lost = self.ports.iter().flat_map(losses);
         lost.chain([("reflector_rx_missed", self.far_missed)])
     }
 

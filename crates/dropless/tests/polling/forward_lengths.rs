@@ -77,6 +77,26 @@ fn what_is_too_long_for_the_other_side_is_lost_and_counted() {
     assert_eq!((oversized(&run), run.code), (10, Some(1)), "{run}");
 }
 
+/// A veth throws away what is longer than its other end takes, after the kernel gave it back as sent.
+#[test]
+fn what_the_other_end_does_not_take_is_lost_and_counted() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    path.right.ip(&["link", "set", "r0", "mtu", "600"]);
+    let running = path.forward(&lab, "xdp", &[]);
+    path.ping();
+    let said = path
+        .left
+        .run("bash", &["-c", "ping -s 800 -c 5 -i 0.02 -W 1 10.77.0.2 || true"]);
+    assert!(said.contains("0 received"), "{said}");
+    let run = interrupted(running);
+    assert_eq!(charged(&run.json()["ledger"], "tx_error"), 5, "{run}");
+    assert_eq!(run.number("ways.0.ledger.unexplained"), 0, "{run}");
+    assert_eq!(run.code, Some(1), "{run}");
+}
+
 /// Frames that were thrown away for their length.
 fn oversized(run: &Finished) -> u64 {
     assert_eq!(run.number("ways.0.ledger.unexplained"), 0, "{run}");

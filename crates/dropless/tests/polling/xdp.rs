@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::wire::{
-    Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, interrupted, packets_by_queue,
-    sum, told,
+    Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, charged, interrupted,
+    packets_by_queue, sum, told,
 };
 use crate::support::{Need, require};
 
@@ -276,4 +277,34 @@ fn tags_beside_frames_are_noted() {
         !run.json()["notes"].to_string().contains("vlan-stripped"),
         "{run}"
     );
+}
+
+/// A veth throws away what is longer than its other end takes, after the kernel gave it back as sent.
+#[test]
+fn what_the_interface_throws_away_was_not_sent() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    wire.far.ip(&["link", "set", "far0", "mtu", "600"]);
+    let mut all = frames(1000, 1000);
+    for (number, frame) in all.iter_mut().enumerate() {
+        let len = if number % 5 == 0 { 1000 } else { 60 };
+        frame.bytes.resize(len, 7);
+        frame.original_len = len;
+    }
+    let file = PLAIN.write(&lab, "some-long.pcap", &all);
+    let to = ["--tx-only", "--to-mac", "02:00:00:00:00:77"];
+    let send = [&["send", "--size", "1000", "--count", "1000"][..], &to].concat();
+    for (arguments, thrown) in [(&send[..], 1000), (&["replay", &file], 200)] {
+        let arguments = [arguments, &["--json", "--port", "xdp:near0", "--rate", "5kpps"]].concat();
+        let run = lab.dropless(&arguments).within(&wire.near).run();
+        let port = |name: &str| run.number(&format!("ports.0.{name}"));
+        assert_eq!(
+            (port("tx_packets"), port("tx_errors")),
+            (1000 - thrown, thrown),
+            "{run}"
+        );
+        assert_eq!(charged(&run.json()["ledger"], "tx_error"), thrown, "{run}");
+        assert_eq!(run.number("ledger.unexplained"), 0, "{run}");
+        assert_eq!(run.code, Some(1), "{run}");
+    }
 }

@@ -145,7 +145,7 @@ impl ActiveReflect {
     fn counters(&self, index: usize, open: &OpenPort<'_>) -> ReflectorCounters {
         let port = open.summary();
         let mut counters = ReflectorCounters::default();
-        for (name, count) in losses(&port, open.traits().counts_refusals) {
+        for (name, count) in losses(&port) {
             counters.add(name, count);
         }
         for side in self.sides.iter().filter(|side| side.place.port == index) {

@@ -54,7 +54,7 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
 fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     let copies: u64 = job.sides.iter().map(|side| side.faults.duplicate.get()).sum();
     let totals = job.sides.iter().filter_map(|side| side.totals.get());
-    let errors = ends.iter().map(PortEnd::tx_errors).sum::<u64>();
+    let errors = ends.iter().map(|end| end.summary.tx_errors).sum::<u64>();
     let own = [
         ("tx_error", errors),
         ("fault_drop", fault_drops(&job.sides)),

@@ -14,7 +14,6 @@ use report::rundir::file;
 use super::active::ActiveReplay;
 use crate::run;
 use crate::run::close::{Ending, PortEnd};
-use crate::run::open::losses;
 
 /// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
 const BEHIND_NS: u64 = 100_000_000;
@@ -118,8 +117,7 @@ fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
     ];
     places.extend(job.read.places().map(|(name, count)| (Place::named(name), count)));
     for port in &ending.ports {
-        let [error, ..] = losses(&port.summary, port.counts_refusals);
-        places.push((Place::named(error.0), error.1));
+        places.push((Place::named("tx_error"), port.summary.tx_errors));
     }
     Balance::of(job.read.packets.get(), left, places)
 }

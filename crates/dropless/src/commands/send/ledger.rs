@@ -165,7 +165,7 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
         tell("tx_held", held);
     }
     for end in &ending.ports {
-        for (name, count) in losses(&end.summary, end.counts_refusals) {
+        for (name, count) in losses(&end.summary) {
             // A run that only sends leaves what comes back where it is: no loss of its own.
             if !one_way || name == "tx_error" {
                 lose(name, count);

@@ -134,7 +134,7 @@ fn counted<J: Judges>(job: &ActiveForward<J>, (from, to): (usize, usize), ending
             (KERNEL_FULL, total.kernel_full),
             ("held", held.sum()),
             ("tx_held", ending.pools.held()),
-            ("tx_error", leaves.tx_errors()),
+            ("tx_error", leaves.summary.tx_errors),
             (RX_MISSED, came.rx_missed),
             (RX_NO_BUFFER, came.rx_nombuf),
             ("rx_error", came.rx_errors),
