@@ -47,7 +47,7 @@ pub struct Received<'h> {
 }
 
 impl Received<'_> {
-    /// How long its ring holds at that rate, ns; 0 where the port pushes back.
+    /// How long its ring holds at that rate, ns; 0 where it has none that overflows.
     pub fn ring_holds_ns(&self, ports: &[OpenPort<'_>]) -> u64 {
         ports[self.port].ring_holds_ns(self.rate_pps)
     }

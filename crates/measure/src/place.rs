@@ -81,6 +81,8 @@ pub const RX_NO_BUFFER: &str = "rx_nombuf";
 pub const DENIED: &str = "denied";
 /// What found the transmit queue full for too long.
 pub const TX_FULL: &str = "tx_full";
+/// How long frames wait for a place in a full transmit queue, before they are given up, ns.
+pub const HOLD_NS: u64 = 100_000_000;
 /// What came in several buffers, and the other port sends none such, or was cut by the receiving port.
 pub const OVERSIZED: &str = "oversized";
 /// What was addressed to the host, and went there.

@@ -10,7 +10,7 @@ use crate::units::format_duration;
 pub enum Shortfall {
     /// Its own core: it could do no more.
     Underoffered,
-    /// Whoever had its core meanwhile: it did not poll.
+    /// Whoever had its core meanwhile, or that of the receiver which a peer waits for: it did not poll.
     SenderStalled,
     /// The link or the far side: the port's transmit queue was full.
     PortFull,
@@ -34,7 +34,7 @@ impl Shortfall {
         let lasted = format_duration(lasted_ns);
         match self {
             Self::Underoffered => "the sender could not keep up; ask for less with --rate, or let more cores send, with --cores and --tx-queues".to_owned(),
-            Self::SenderStalled => format!("the sender did not poll for {lasted} of that time; --explain and `dropless noise` name who had its core, and a larger --backlog lets it catch up"),
+            Self::SenderStalled => format!("a worker of ours did not poll for {lasted} of that time; --explain and `dropless noise` name who had its core, and a larger --backlog lets it catch up"),
             Self::PortFull => format!("the port took no more, its transmit queue was full for {lasted} of that time: the link or the far side was the limit, not the sender; ask for less with --rate"),
         }
     }
@@ -43,7 +43,7 @@ impl Shortfall {
 /// How long what kept a sender from sending, on average of its queues, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hindrance {
-    /// Its worker did not poll, for longer than what is caught up on.
+    /// Its worker, or one that a peer waits for, did not poll for longer than what is caught up on.
     pub stalled_ns: u64,
     /// Frames were offered, and the transmit queue was full. Stalls meanwhile are in it.
     pub full_ns: u64,

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::imbalance::Imbalance;
 use crate::note::Note;
+use crate::place::HOLD_NS;
 use crate::result::{PoolSummary, Stall};
 use crate::shortfall::{Hindrance, Shortfall};
 use crate::units::{format_count, format_duration, format_rate};
@@ -108,6 +109,8 @@ pub struct Evidence {
     pub unexplained: u64,
     /// Packets lost because a receive ring was full.
     pub rx_missed: u64,
+    /// Packets that the far side gave up, as its transmit queue stayed full.
+    pub far_gave_up: u64,
     /// The rate asked for; `None` at rate `max` and for a reflector.
     pub asked_pps: Option<f64>,
     /// Time from the start of the schedule to the end of sending, in ns.
@@ -194,11 +197,11 @@ pub enum Reason {
     #[error("the counters of port {0} could not be read: what it lost is not known")]
     CountersUnread(String),
     /// A receiver stalled for longer than its ring holds while packets went missing.
-    #[error("the receiver on core {} stalled for {}, its ring holds {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns), format_count(*missing))]
+    #[error("the receiver on core {} stalled for {}, {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), endured(stall), format_count(*missing))]
     ReceiverStalled {
         /// The longest stall on this core.
         stall: Stall,
-        /// Packets unexplained or missed by the ring.
+        /// Packets unexplained, missed by the ring, or given up by the far side meanwhile.
         missing: u64,
     },
     /// Packets were late, and a worker did not poll for long enough to have made them so.
@@ -404,17 +407,20 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
 
 /// The longest stall of each core that outlasted its ring, when packets are missing that it could have cost.
 fn stalls(evidence: &Evidence) -> Vec<Reason> {
-    let missing = evidence.unexplained.saturating_add(evidence.rx_missed);
+    let overflowed = evidence.unexplained.saturating_add(evidence.rx_missed);
     // What the ring of a reflector, a capture or a forwarder missed is in its account: its own numbers are as good.
-    if missing == 0 || matches!(evidence.role, Role::Reflect | Role::Capture | Role::Forward) {
+    if matches!(evidence.role, Role::Reflect | Role::Capture | Role::Forward) {
         return Vec::new();
     }
+    let cost = |stall: &Stall| {
+        let ring = stall.ring_holds_ns > 0 && stall.gap_ns > stall.ring_holds_ns;
+        // A far side that waits for a place in our ring finds none meanwhile.
+        let far = stall.gap_ns > HOLD_NS;
+        let of = |is_its: bool, count: u64| if is_its { count } else { 0 };
+        of(ring, overflowed).saturating_add(of(far, evidence.far_gave_up))
+    };
     let mut worst: Vec<&Stall> = Vec::new();
-    for stall in evidence
-        .stalls
-        .iter()
-        .filter(|stall| stall.ring_holds_ns > 0 && stall.gap_ns > stall.ring_holds_ns)
-    {
+    for stall in evidence.stalls.iter().filter(|stall| cost(stall) > 0) {
         match worst.iter_mut().find(|known| known.core == stall.core) {
             Some(known) if known.gap_ns >= stall.gap_ns => {}
             Some(known) => *known = stall,
@@ -425,9 +431,17 @@ fn stalls(evidence: &Evidence) -> Vec<Reason> {
         .into_iter()
         .map(|stall| Reason::ReceiverStalled {
             stall: stall.clone(),
-            missing,
+            missing: cost(stall),
         })
         .collect()
+}
+
+/// How long a receiver may stall at no cost.
+fn endured(stall: &Stall) -> String {
+    match stall.ring_holds_ns {
+        0 => format!("what sends to it waits {}", format_duration(HOLD_NS)),
+        holds => format!("its ring holds {}", format_duration(holds)),
+    }
 }
 
 /// Whether packets that were late may have waited for a worker of ours, wherever: no ring has to overflow for that, and

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
+use measure::place::HOLD_NS;
 use measure::units::format_duration;
 use measure::verdict::{Evidence, LinkLoss, Role, TooShort};
 use measure::{Clock, ClockSummary, Explanation, Note, PortSummary, Stall, Ticks, WorkerSummary};
@@ -62,7 +63,7 @@ pub struct Ending<'r> {
     pub clock_summary: ClockSummary,
     pub clock_problem: Option<String>,
     pub workers: Vec<WorkerSummary>,
-    /// The longest stall of each receiver whose port loses packets silently meanwhile.
+    /// The longest stall of each receiver.
     pub stalls: Vec<Stall>,
     /// All stalls of all workers that were kept.
     pub kept_stalls: Vec<Stall>,
@@ -153,8 +154,8 @@ impl<'r> Closing<'r> {
         Closed { ending, kept }
     }
 
-    /// The longest stall of each receiver whose port loses packets silently meanwhile, and what its ring holds. A stall
-    /// after which nothing waited has filled no ring: such as one after everything had come back.
+    /// The longest stall of each receiver, and what its ring holds. A stall after which nothing waited has filled no ring:
+    /// such as one after everything had come back.
     fn longest_stalls(
         &self,
         receivers: &[Received<'_>],
@@ -162,15 +163,15 @@ impl<'r> Closing<'r> {
         threshold_ns: u64,
     ) -> Vec<Stall> {
         let mut stalls = Vec::new();
-        let loses_silently = |receiver: &&Received<'_>| !ports[receiver.port].traits().pushes_back;
-        for receiver in receivers.iter().filter(loses_silently) {
+        for receiver in receivers {
             let (core, ring_holds_ns) = (receiver.core, receiver.ring_holds_ns(ports));
             let Some(place) = self.roles.iter().position(|(other, _)| *other == core) else {
                 continue;
             };
             let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
             // The kept stalls tell only where all that matter were kept.
-            let kept = of_core.filter(|stalled| stalled.dropped == 0 && ring_holds_ns >= threshold_ns);
+            let endured_ns = if ring_holds_ns > 0 { ring_holds_ns } else { HOLD_NS };
+            let kept = of_core.filter(|stalled| stalled.dropped == 0 && endured_ns >= threshold_ns);
             let longest = kept.map_or_else(
                 || self.published[place].gap_ticks.snapshot().max(),
                 |stalled| {

@@ -257,7 +257,10 @@ impl<'e> OpenPort<'e> {
     pub fn rx_room(&self) -> u32 {
         match &self.carrier {
             Carrier::Sockets(port) => port.holds(),
-            Carrier::Devices(_) => self.granted().map_or(0, |granted| granted.rx_descriptors.into()),
+            Carrier::Devices(_) => {
+                let granted = self.granted().map_or(0, |granted| granted.rx_descriptors.into());
+                self.traits().rx_room_max.min(granted)
+            }
         }
     }
 
@@ -404,9 +407,10 @@ impl<'e> OpenPort<'e> {
         self.far.as_ref().map_or(0, |far| far.rx_missed())
     }
 
-    /// How long its receive ring holds at `rate` packets/s; 0 where it pushes back instead of losing.
+    /// How long its receive ring holds at `rate` packets/s; 0 where it is filled by this process, which waits, or by no one.
+    /// Somebody else's may wait, too, or throw packets away.
     pub fn ring_holds_ns(&self, rate: f64) -> u64 {
-        if self.traits().pushes_back {
+        if matches!(self.traits().medium, Medium::Process | Medium::Files) {
             return 0;
         }
         (f64::from(self.rx_room()) / rate.max(1.0) * 1e9) as u64

@@ -10,13 +10,12 @@ use dataplane::reflect::{self, OwnMac, ReflectCounters, ReflectPlan, ReflectResu
 use dataplane::reflector_counters::OwnCounters;
 use dataplane::slot::{Fill, Slot};
 use measure::Clock;
+use measure::place::HOLD_NS;
 use wire::{Addresses, DropReason};
 
 use super::queues::QueuePlace;
 use super::stage::OnPair;
 
-/// How long a full transmit queue is waited for.
-const HOLD_NS: u64 = 100_000_000;
 /// Probes that the injector delays at once, at most.
 const DELAYED_MAX: usize = 4096;
 

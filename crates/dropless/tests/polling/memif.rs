@@ -1,6 +1,7 @@
 //! Two dropless processes over memif: either side serves, and what the far side did is found to the packet.
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::{Finished, Lab, Need, require, until};
@@ -315,4 +316,47 @@ fn all_faults_together_are_told_apart() {
         "{}",
         both.send
     );
+}
+
+/// A reflector that finds no place in our ring waits, takes nothing more, and gives packets up in the end: all of that
+/// because our receiver stood still.
+#[test]
+fn what_a_far_side_gave_up_while_our_receiver_stood_still_is_ours() {
+    let needs = [
+        Need::Root,
+        Need::Processors(2),
+        Need::Tool("chrt"),
+        Need::Tool("taskset"),
+    ];
+    let Some(lab) = require(&needs) else { return };
+    let quiet = [
+        "reflect",
+        "--quiet",
+        "--cores",
+        "0",
+        "--port",
+        "memif:m.sock,server",
+    ];
+    let far = lab.dropless(&quiet).spawn();
+    let load = ["--rate", "20kpps", "--duration", "3s", "--cores", "0,1"];
+    let mut near = lab
+        .dropless(&[&["send", "--json", "--port", "memif:m.sock"], &load[..]].concat())
+        .spawn();
+    near.wait_for("sending", LIMIT);
+    let mut thief = Command::new("timeout");
+    thief.args(["0.6", "chrt", "-f", "1", "taskset", "-c", "1", "yes"]);
+    thief.stdout(Stdio::null()).status().expect("timeout is there");
+    let run = near.wait(LIMIT);
+    far.signal(Signal::SIGINT);
+    far.wait(LIMIT);
+    assert_eq!(
+        run.json()["workers"][1]["roles"],
+        serde_json::json!(["receive"]),
+        "{run}"
+    );
+    assert!(run.number("ledger.lost_at.reflector_tx_full") > 0, "{run}");
+    let reasons = run.json()["reasons"].to_string();
+    assert!(reasons.contains("receiver_stalled"), "{run}");
+    assert!(!reasons.contains("port_full"), "{run}");
+    assert_eq!(run.code, Some(2), "{run}");
 }

@@ -58,6 +58,8 @@ pub struct PortTraits {
     pub is_socket_per_queue: bool,
     /// The kernel spreads what arrives over all of its sockets, those made for sending among them.
     pub sends_through_receivers: bool,
+    /// As many frames wait to be received in a queue, whatever descriptors it was given.
+    pub rx_room_max: u32,
     /// A receiver that stalls makes senders wait, instead of making the port lose packets silently.
     pub pushes_back: bool,
     /// The driver counts as errors what it refused to take, and so left to us.
@@ -102,6 +104,7 @@ const PLAIN: PortTraits = PortTraits {
     queues_max: u16::MAX,
     is_socket_per_queue: false,
     sends_through_receivers: false,
+    rx_room_max: u32::MAX,
     pushes_back: false,
     counts_refusals: false,
     counts_on_wire: false,
@@ -200,6 +203,8 @@ impl PortKind {
                 // When it starts, its driver puts the file of every queue, of both directions, into a message with room for
                 // 8 (RTE_MP_MAX_FD_NUM), and does not look at how many those are (DPDK 22.11).
                 queues_max: 4,
+                // The kernel's queue towards it (`tx_queue_len` of an interface of Ethernet).
+                rx_room_max: 1000,
                 counts_refusals: true,
                 frames_are_cold: false,
                 loses_checksums: true,
@@ -208,10 +213,14 @@ impl PortKind {
                 ..PLAIN
             },
             Self::Memif {
-                server, zero_copy, ..
+                server,
+                zero_copy,
+                size_log2,
+                ..
             } => PortTraits {
                 name: "memif",
                 medium: Medium::Peer,
+                rx_room_max: 1 << size_log2.unwrap_or(10),
                 // The driver copies frames on the receiving core, unless it shares them.
                 frames_are_cold: *zero_copy,
                 calls: !server,
@@ -221,6 +230,8 @@ impl PortKind {
             Self::Vhost { .. } => PortTraits {
                 name: "vhost",
                 medium: Medium::Peer,
+                // It is the guest's ring, of 256 unless somebody asked for more.
+                rx_room_max: 256,
                 frames_are_cold: false,
                 peer_posts_late: true,
                 ..PLAIN
@@ -228,6 +239,8 @@ impl PortKind {
             Self::VirtioUser { .. } => PortTraits {
                 name: "virtio-user",
                 medium: Medium::Peer,
+                // As its device is made.
+                rx_room_max: 1024,
                 ..PLAIN
             },
             Self::Pcap { .. } => PortTraits {

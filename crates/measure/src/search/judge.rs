@@ -79,6 +79,8 @@ fn losses(summary: &Summary, receiver_stalled: bool, late_by_stall: bool) -> Los
             (_, "rx_error") => &mut losses.path,
             // They may have come while it stood still.
             (_, "late") if receiver_stalled || late_by_stall => &mut losses.receiver,
+            // It found our ring full.
+            (_, "reflector_tx_full") if receiver_stalled => &mut losses.receiver,
             (Owner::Receiver, _) => &mut losses.receiver,
             (Owner::Sender, _) => &mut losses.sender,
             (Owner::FarSide, _) => &mut losses.reflector,

@@ -162,7 +162,7 @@ fn whoever_kept_the_sender_from_sending_is_named() {
     );
     let text = only_reason(&short(1_000_000_000, 0), "sender_stalled");
     assert!(
-        text.contains("the sender did not poll for 1.000 s") && text.contains("--explain"),
+        text.contains("a worker of ours did not poll for 1.000 s") && text.contains("--explain"),
         "{text}"
     );
     // A queue that was full while nobody looked may have been empty.
@@ -291,6 +291,23 @@ fn receiver_stalled() {
         ..good()
     };
     assert_eq!(Verdict::of(&two_cores).reasons.len(), 2);
+    // What waits for a place in our ring is given up after a while: not by its own fault.
+    let waited_for = |gap_ns, ring_holds_ns| Evidence {
+        stalls: vec![Stall {
+            ring_holds_ns,
+            ..stall(2, gap_ns)
+        }],
+        far_gave_up: 9,
+        ..good()
+    };
+    valid(&waited_for(100_000_000, 1_000_000));
+    for (holds, endured) in [
+        (1_000_000, "its ring holds 1.000 ms"),
+        (0, "what sends to it waits 100.0 ms"),
+    ] {
+        let text = only_reason(&waited_for(100_000_001, holds), "receiver_stalled");
+        assert!(text.contains(endured) && text.contains(": 9 missing"), "{text}");
+    }
 }
 
 #[test]

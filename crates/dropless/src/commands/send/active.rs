@@ -172,8 +172,11 @@ impl Active for ActiveSend {
     fn received(&self) -> Vec<Received<'_>> {
         let results = Results::of(&self.wiring);
         let sent: u64 = results.send.iter().flat_map(|send| &send.accepted).sum();
-        // What each receiver has to expect if all that was sent comes back.
-        let rate_pps = sent as f64 / self.seconds() / self.wiring.receive.len().max(1) as f64;
+        // What the busiest receiver has to expect if all that was sent comes back.
+        let frames = || self.wiring.receive.iter().map(|side| side.counters.frames.get());
+        let equal = 1.0 / self.wiring.receive.len().max(1) as f64;
+        let busiest = frames().max().unwrap_or(0) as f64 / frames().sum::<u64>().max(1) as f64;
+        let rate_pps = sent as f64 / self.seconds() * busiest.max(equal);
         let sides = self.wiring.receive.iter().map(|side| Received {
             port: side.place.port,
             core: side.place.core,

@@ -132,6 +132,7 @@ impl<'w> Results<'w> {
             received: ledger.received,
             intended: ledger.intended,
             unexplained: ledger.unexplained,
+            far_gave_up: ledger.lost_at.get("reflector_tx_full").copied().unwrap_or(0),
             perhaps_copies: self.unsure(),
             contradictions: sum(|receive| receive.contradictions),
             as_sent: sum(|receive| receive.as_sent),

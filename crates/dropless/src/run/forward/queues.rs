@@ -11,6 +11,7 @@ use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::slot::{Fill, Slot};
 use host::Medium;
 use measure::Clock;
+use measure::place::HOLD_NS;
 
 use super::judges::TaskRules;
 use crate::run::clock::now;
@@ -18,8 +19,6 @@ use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, QueueSide};
 use crate::run::stage::{OnBeside, OnPair};
 
-/// How long a full transmit queue is waited for.
-const HOLD_NS: u64 = 100_000_000;
 /// Time for the host that a worker may save up: some thousand frames.
 const HOST_NS: u64 = 10_000_000;
 
