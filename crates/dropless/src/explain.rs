@@ -234,7 +234,8 @@ pub fn explain(
             named.own_work((f64::from(stall.moved) * worker.packet_ticks) as u64);
         }
         let labels = Labels::of(&named);
-        let ring_holds_ns = of_core(core).map(|receiver| receiver.ring_holds_ns(ports));
+        let losing = of_core(core).filter(|receiver| !ports[receiver.port].traits().pushes_back);
+        let ring_holds_ns = losing.map(|receiver| receiver.ring_holds_ns(ports));
         let shortest_ns = ring_holds_ns.filter(|holds| *holds > 0).min().unwrap_or(0);
         let first = polled.len();
         for (stall, named) in stalls.iter().zip(&named) {

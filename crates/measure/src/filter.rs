@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
+use crate::result::is_zero;
 use crate::summary::{exit_code, nothing_yet};
 use crate::verdict::Validity;
 
@@ -25,11 +26,6 @@ pub struct RuleCount {
     /// While it goes: packets a second, over the last one.
     #[serde(skip_serializing_if = "is_zero")]
     pub rate_pps: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// What became of packets by rules.

@@ -8,6 +8,7 @@ use crate::note::Note;
 use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary,
+    is_zero,
 };
 use crate::summary::{exit_code, nothing_yet};
 use crate::verdict::Validity;
@@ -40,11 +41,6 @@ pub struct WaySummary {
     pub uncopied: u64,
     /// Where every frame went: what left is what the other port counted itself, where it does.
     pub ledger: Balance,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// By which rules frames passed, and what these met.

@@ -112,7 +112,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 27] = [
+pub static PLACES: [Place; 28] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -214,6 +214,13 @@ pub static PLACES: [Place; 27] = [
         false,
     ),
     place("tx_error", Sender, AtMost, "transmit errors of the port", true),
+    place(
+        "tx_dropped",
+        Path,
+        AtMost,
+        "thrown away by the interface: its other end has a full queue, or a smaller MTU",
+        false,
+    ),
     place(RX_NO_BUFFER, Receiver, AtMost, "no free buffer in our pool", true),
     place(RX_MISSED, Receiver, AtMost, "our receive ring was full", true),
     place("rx_error", Receiver, AtMost, "receive errors of the port", true),

@@ -155,6 +155,15 @@ pub struct PortSummary {
     pub rx_errors: u64,
     /// Packets the port failed to send (oerrors).
     pub tx_errors: u64,
+    /// Packets that the interface below threw away after the port had sent them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tx_dropped: u64,
+}
+
+/// What came after the first results is left out where there is none.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One queue, and its share of the packets of its port and direction.

@@ -129,6 +129,8 @@ pub struct Evidence {
     pub unread: Vec<String>,
     /// Stalls of receivers; those shorter than their ring holds are ignored.
     pub stalls: Vec<Stall>,
+    /// The longest stall of a receiver before which a far side waits for a place.
+    pub waited_for: Option<Stall>,
     /// Packets that came later than they were waited for, and what that says of our workers.
     pub late: Late,
     /// Uncertainty of the clock in parts per million.
@@ -197,12 +199,20 @@ pub enum Reason {
     #[error("the counters of port {0} could not be read: what it lost is not known")]
     CountersUnread(String),
     /// A receiver stalled for longer than its ring holds while packets went missing.
-    #[error("the receiver on core {} stalled for {}, {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), endured(stall), format_count(*missing))]
+    #[error("the receiver on core {} stalled for {}, its ring holds {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns), format_count(*missing))]
     ReceiverStalled {
         /// The longest stall on this core.
         stall: Stall,
-        /// Packets unexplained, missed by the ring, or given up by the far side meanwhile.
+        /// Packets unexplained or missed by the ring.
         missing: u64,
+    },
+    /// A receiver stalled for longer than a far side waits, which gave packets up.
+    #[error("the receiver on core {} stalled for {}, and a far side that finds its ring full waits {}: the {} packets that it gave up may be our own", stall.core, format_duration(stall.gap_ns), format_duration(HOLD_NS), format_count(*given_up))]
+    GivenUpByStall {
+        /// The longest one.
+        stall: Stall,
+        /// What the far side says that it gave up.
+        given_up: u64,
     },
     /// Packets were late, and a worker did not poll for long enough to have made them so.
     #[error("{} packets came later than --drain ({}), and the worker on core {} did not poll for {}: they may have waited for it; give --drain more time", format_count(.0.packets), format_duration(.0.drain_ns), .0.core, format_duration(.0.gap_ns))]
@@ -292,6 +302,7 @@ impl Reason {
             Reason::CountersUnread(_) => "counters_unread",
             Reason::ReceiverStalled { .. } => "receiver_stalled",
             Reason::LateByStall(_) => "late_by_stall",
+            Reason::GivenUpByStall { .. } => "given_up_by_stall",
             Reason::ClockBad(_) => "clock_bad",
             Reason::FileShort { .. } => "file_short",
             Reason::PerhapsCopies(_) => "perhaps_copies",
@@ -339,6 +350,7 @@ impl Verdict {
         reasons.extend(evidence.unread.iter().cloned().map(Reason::CountersUnread));
         reasons.extend(stalls(evidence));
         reasons.extend(late(evidence.late));
+        reasons.extend(given_up(evidence));
         let short = evidence.short_files.iter();
         reasons.extend(short.map(|(path, missing)| Reason::FileShort {
             path: path.clone(),
@@ -407,20 +419,17 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
 
 /// The longest stall of each core that outlasted its ring, when packets are missing that it could have cost.
 fn stalls(evidence: &Evidence) -> Vec<Reason> {
-    let overflowed = evidence.unexplained.saturating_add(evidence.rx_missed);
+    let missing = evidence.unexplained.saturating_add(evidence.rx_missed);
     // What the ring of a reflector, a capture or a forwarder missed is in its account: its own numbers are as good.
-    if matches!(evidence.role, Role::Reflect | Role::Capture | Role::Forward) {
+    if missing == 0 || matches!(evidence.role, Role::Reflect | Role::Capture | Role::Forward) {
         return Vec::new();
     }
-    let cost = |stall: &Stall| {
-        let ring = stall.ring_holds_ns > 0 && stall.gap_ns > stall.ring_holds_ns;
-        // A far side that waits for a place in our ring finds none meanwhile.
-        let far = stall.gap_ns > HOLD_NS;
-        let of = |is_its: bool, count: u64| if is_its { count } else { 0 };
-        of(ring, overflowed).saturating_add(of(far, evidence.far_gave_up))
-    };
     let mut worst: Vec<&Stall> = Vec::new();
-    for stall in evidence.stalls.iter().filter(|stall| cost(stall) > 0) {
+    for stall in evidence
+        .stalls
+        .iter()
+        .filter(|stall| stall.ring_holds_ns > 0 && stall.gap_ns > stall.ring_holds_ns)
+    {
         match worst.iter_mut().find(|known| known.core == stall.core) {
             Some(known) if known.gap_ns >= stall.gap_ns => {}
             Some(known) => *known = stall,
@@ -431,17 +440,19 @@ fn stalls(evidence: &Evidence) -> Vec<Reason> {
         .into_iter()
         .map(|stall| Reason::ReceiverStalled {
             stall: stall.clone(),
-            missing: cost(stall),
+            missing,
         })
         .collect()
 }
 
-/// How long a receiver may stall at no cost.
-fn endured(stall: &Stall) -> String {
-    match stall.ring_holds_ns {
-        0 => format!("what sends to it waits {}", format_duration(HOLD_NS)),
-        holds => format!("its ring holds {}", format_duration(holds)),
-    }
+/// Whether a far side that gave packets up may have waited for a receiver of ours.
+fn given_up(evidence: &Evidence) -> Option<Reason> {
+    let outlasts = |stall: &&Stall| evidence.far_gave_up > 0 && stall.gap_ns > HOLD_NS;
+    let stall = evidence.waited_for.as_ref().filter(outlasts)?;
+    Some(Reason::GivenUpByStall {
+        stall: stall.clone(),
+        given_up: evidence.far_gave_up,
+    })
 }
 
 /// Whether packets that were late may have waited for a worker of ours, wherever: no ring has to overflow for that, and

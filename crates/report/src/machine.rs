@@ -62,12 +62,15 @@ pub fn ports(ports: &[PortSummary]) -> Sheet<(usize, &PortSummary)> {
         .cell("no buffer", |(_, port)| bad(port.rx_nombuf))
         .short("nombuf")
         .cell("errors", |(_, port)| {
-            bad(port.rx_errors.saturating_add(port.tx_errors))
+            let sent = port.tx_errors.saturating_add(port.tx_dropped);
+            bad(port.rx_errors.saturating_add(sent))
         })
         .in_terminal()
         .cell("rx errors", |(_, port)| bad(port.rx_errors))
         .on_page()
         .cell("tx errors", |(_, port)| bad(port.tx_errors))
+        .on_page()
+        .cell("tx dropped", |(_, port)| bad(port.tx_dropped))
         .on_page()
 }
 

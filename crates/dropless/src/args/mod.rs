@@ -58,7 +58,7 @@ pub struct PathArgs {
 /// What probes look like and how they are judged: what every command that sends has.
 #[derive(Args, Clone, Debug)]
 pub struct ProbeArgs {
-    /// Flows a stream: source ports, then source addresses count up
+    /// Flows a stream: destination ports of --to, then source ports, then source addresses count up
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Load")]
     pub flows: String,
     /// Packets a burst, at most

@@ -220,6 +220,7 @@ fn ports(state: &State) -> Vec<MetricFamily> {
         count("port_no_buffer_packets_total", |port| port.rx_nombuf),
         count("port_receive_errors_total", |port| port.rx_errors),
         count("port_transmit_errors_total", |port| port.tx_errors),
+        count("port_transmit_dropped_packets_total", |port| port.tx_dropped),
     ]
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
+use host::Medium;
 use measure::place::HOLD_NS;
 use measure::units::format_duration;
 use measure::verdict::{Evidence, LinkLoss, Role, TooShort};
@@ -63,8 +64,10 @@ pub struct Ending<'r> {
     pub clock_summary: ClockSummary,
     pub clock_problem: Option<String>,
     pub workers: Vec<WorkerSummary>,
-    /// The longest stall of each receiver.
+    /// The longest stall of each receiver, with what its ring holds.
     pub stalls: Vec<Stall>,
+    /// The longest one of those before which a far side waits.
+    pub waited_for: Option<Stall>,
     /// All stalls of all workers that were kept.
     pub kept_stalls: Vec<Stall>,
     /// Where the packets went that the ports missed; only with `--explain`.
@@ -104,7 +107,18 @@ impl<'r> Closing<'r> {
         threshold_ns: u64,
     ) -> Closed<'r> {
         let ends = ports.iter().map(PortEnd::of).collect();
-        let stalls = self.longest_stalls(received, &ports, threshold_ns);
+        let longest =
+            |receiver: &Received<'_>, holds_ns| self.longest_stall(receiver.core, holds_ns, threshold_ns);
+        let own = received.iter();
+        let stalls = own.filter_map(|receiver| longest(receiver, receiver.ring_holds_ns(&ports)));
+        let stalls = stalls.collect();
+        let is_waited_for = |receiver: &&Received<'_>| {
+            let medium = ports[receiver.port].traits().medium;
+            matches!(medium, Medium::Process | Medium::Peer)
+        };
+        let waited_for = received.iter().filter(is_waited_for);
+        let waited_for = waited_for.filter_map(|receiver| longest(receiver, HOLD_NS));
+        let waited_for = waited_for.max_by_key(|stall| stall.gap_ns);
         let clock = self.clock.clock;
         let (rows, explanation) = explain::explain(
             self.seen.explainer.take(),
@@ -143,6 +157,7 @@ impl<'r> Closing<'r> {
                 })
                 .collect(),
             stalls,
+            waited_for,
             kept_stalls: rows,
             explanation,
             link_losses: self.seen.link_losses,
@@ -154,40 +169,27 @@ impl<'r> Closing<'r> {
         Closed { ending, kept }
     }
 
-    /// The longest stall of each receiver, and what its ring holds. A stall after which nothing waited has filled no ring:
-    /// such as one after everything had come back.
-    fn longest_stalls(
-        &self,
-        receivers: &[Received<'_>],
-        ports: &[OpenPort<'_>],
-        threshold_ns: u64,
-    ) -> Vec<Stall> {
-        let mut stalls = Vec::new();
-        for receiver in receivers {
-            let (core, ring_holds_ns) = (receiver.core, receiver.ring_holds_ns(ports));
-            let Some(place) = self.roles.iter().position(|(other, _)| *other == core) else {
-                continue;
-            };
-            let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
-            // The kept stalls tell only where all that matter were kept.
-            let endured_ns = if ring_holds_ns > 0 { ring_holds_ns } else { HOLD_NS };
-            let kept = of_core.filter(|stalled| stalled.dropped == 0 && endured_ns >= threshold_ns);
-            let longest = kept.map_or_else(
-                || self.published[place].gap_ticks.snapshot().max(),
-                |stalled| {
-                    let costly = stalled.stalls.iter().filter(|stall| stall.next > 0);
-                    costly.map(|stall| stall.to.since(stall.from)).max()
-                },
-            );
-            stalls.push(Stall {
-                core: core as u32,
-                role: "receive".into(),
-                gap_ns: self.clock.clock.ns_from_ticks(longest.unwrap_or(0)),
-                ring_holds_ns,
-                ..Stall::default()
-            });
-        }
-        stalls
+    /// The longest stall of the receivers on `core`, who can bear one of `holds_ns`. A stall after which nothing waited has
+    /// filled no ring: such as one after everything had come back.
+    fn longest_stall(&self, core: usize, holds_ns: u64, threshold_ns: u64) -> Option<Stall> {
+        let place = self.roles.iter().position(|(other, _)| *other == core)?;
+        let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
+        // The kept stalls tell only where all that matter were kept.
+        let kept = of_core.filter(|stalled| stalled.dropped == 0 && holds_ns >= threshold_ns);
+        let longest = kept.map_or_else(
+            || self.published[place].gap_ticks.snapshot().max(),
+            |stalled| {
+                let costly = stalled.stalls.iter().filter(|stall| stall.next > 0);
+                costly.map(|stall| stall.to.since(stall.from)).max()
+            },
+        );
+        Some(Stall {
+            core: core as u32,
+            role: "receive".into(),
+            gap_ns: self.clock.clock.ns_from_ticks(longest.unwrap_or(0)),
+            ring_holds_ns: holds_ns,
+            ..Stall::default()
+        })
     }
 }
 
@@ -285,6 +287,7 @@ impl Ending<'_> {
                 .map(|port| port.summary.uri.clone())
                 .collect(),
             stalls: self.stalls.clone(),
+            waited_for: self.waited_for.clone(),
             short_files: self.short_files.clone(),
             clock_uncertainty_ppm: self.clock_summary.uncertainty_ppm,
             clock_problems: self.clock_problem.clone().into_iter().collect(),

@@ -100,11 +100,14 @@ impl KernelMissed {
             below.look();
             below
         });
-        self.sends_by = match &uri.kind {
-            PortKind::Xdp { interface, .. } => Some(interface.clone()),
-            _ => None,
-        };
-        self.thrown_away();
+    }
+
+    /// What the interface throws away is counted from now on. It is the interface's, whatever ports there are on it.
+    pub fn begin_sending(&mut self, uri: &PortUri) {
+        if let PortKind::Xdp { interface, .. } = &uri.kind {
+            self.sends_by = Some(interface.clone());
+            self.thrown_away();
+        }
     }
 
     /// What the interface took in the run and threw away, such as a veth whose other end has a full queue or a smaller MTU.

@@ -67,7 +67,7 @@ pub struct OpenPort<'e> {
     pub tending: Tending,
     /// Frames of this length were cut when they were received, or may have been.
     pub cut_at: Option<usize>,
-    /// Longer frames without a VLAN tag are not sent, and counted as if they were.
+    /// Longer frames without a VLAN tag are not sent, and counted as if they were, or keep others from being sent.
     pub longest: Option<usize>,
     /// What makes its interface take frames for any address.
     pub promiscuous: Option<Promiscuous>,
@@ -125,7 +125,7 @@ impl<'e> OpenPort<'e> {
     }
 
     /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
-    pub fn begin(&mut self) {
+    fn begin(&mut self) {
         self.before = self.counted();
         self.missed.begin(&self.uri);
         self.tending.carrier_losses = self.carrier_losses();
@@ -381,11 +381,10 @@ impl<'e> OpenPort<'e> {
         } else {
             0
         };
-        let unsent = self.unsent + self.missed.thrown_away();
         PortStats {
             imissed: stats.imissed.max(self.missed.get()),
-            opackets: stats.opackets.saturating_sub(unsent),
-            oerrors: stats.oerrors - refused + unsent,
+            opackets: stats.opackets.saturating_sub(self.unsent),
+            oerrors: stats.oerrors - refused + self.unsent,
             ..stats
         }
     }
@@ -418,18 +417,20 @@ impl<'e> OpenPort<'e> {
 
     pub fn summary(&self) -> PortSummary {
         let (stats, before) = (self.counted(), &self.before);
+        let tx_dropped = self.missed.thrown_away();
         let (driver, name) = self.driver_and_name();
         PortSummary {
             uri: self.uri.to_string(),
             driver,
             name,
             link: self.link(),
-            tx_packets: stats.opackets,
+            tx_packets: stats.opackets.saturating_sub(tx_dropped),
             rx_packets: stats.ipackets,
             rx_missed: stats.imissed.saturating_sub(before.imissed),
             rx_nombuf: stats.rx_nombuf.saturating_sub(before.rx_nombuf),
             rx_errors: stats.ierrors.saturating_sub(before.ierrors),
             tx_errors: stats.oerrors.saturating_sub(before.oerrors),
+            tx_dropped,
         }
     }
 
@@ -440,10 +441,24 @@ impl<'e> OpenPort<'e> {
     }
 }
 
+/// The run begins.
+pub fn begin(ports: &mut [OpenPort<'_>]) {
+    for index in 0..ports.len() {
+        let (before, rest) = ports.split_at_mut(index);
+        let open = &mut rest[0];
+        open.begin();
+        // What an interface throws away is charged once, whatever ports are on it.
+        if before.iter().all(|other| other.interface() != open.interface()) {
+            open.missed.begin_sending(&open.uri);
+        }
+    }
+}
+
 /// What a port of these counters lost, by place.
-pub fn losses(port: &PortSummary) -> [(&'static str, u64); 4] {
+pub fn losses(port: &PortSummary) -> [(&'static str, u64); 5] {
     [
         ("tx_error", port.tx_errors),
+        ("tx_dropped", port.tx_dropped),
         ("rx_nombuf", port.rx_nombuf),
         ("rx_missed", port.rx_missed),
         ("rx_error", port.rx_errors),

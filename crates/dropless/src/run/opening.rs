@@ -135,6 +135,10 @@ impl<'e> Opening<'_, 'e> {
         let tx = tx.into_iter().map(Tx::Device).collect();
         let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);
         (open.mac, open.kept, open.missed) = (mac, kept, missed);
+        if matches!(uri.kind, PortKind::Tap { .. }) {
+            // Its driver takes none that is longer, nor any behind it (drivers/net/tap/rte_eth_tap.c, `pmd_tx_burst`).
+            open.longest = Some(carries - wire::FCS_LEN);
+        }
         if let PortKind::Packet { interface, .. } = &uri.kind {
             open.cut_at = Some(packet_cuts_at(self.room));
             let mtu = host::interface::mtu(&Sys::at("/"), interface);

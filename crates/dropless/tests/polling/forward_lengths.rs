@@ -1,6 +1,6 @@
 //! What is long, merged or in fragments, between two ports of `AF_PACKET`: it goes on as it came, or is lost and counted.
 
-use crate::forward::{Path, assert_sound};
+use crate::forward::{LIMIT, Path, assert_sound};
 use crate::support::wire::{charged, interrupted};
 use crate::support::{Finished, Need, require};
 
@@ -92,9 +92,41 @@ fn what_the_other_end_does_not_take_is_lost_and_counted() {
         .run("bash", &["-c", "ping -s 800 -c 5 -i 0.02 -W 1 10.77.0.2 || true"]);
     assert!(said.contains("0 received"), "{said}");
     let run = interrupted(running);
-    assert_eq!(charged(&run.json()["ledger"], "tx_error"), 5, "{run}");
+    assert_eq!(charged(&run.json()["ledger"], "tx_dropped"), 5, "{run}");
     assert_eq!(run.number("ways.0.ledger.unexplained"), 0, "{run}");
     assert_eq!(run.code, Some(1), "{run}");
+}
+
+/// A tap's driver takes no frame that is longer than its MTU, and then none behind it.
+#[test]
+fn what_is_too_long_for_a_tap_keeps_nothing_else_from_it() {
+    let needs = [Need::Namespaces, Need::File("/dev/net/tun"), Need::Tool("ping")];
+    let Some(lab) = require(&needs) else { return };
+    let path = Path::new(&lab);
+    path.left.ip(&["link", "set", "l0", "mtu", "9000"]);
+    path.middle.ip(&["link", "set", "ml", "mtu", "9000"]);
+    let flags = [
+        "forward",
+        "--json",
+        "--no-doctor",
+        "--port",
+        "packet:ml",
+        "--port",
+        "tap:t0",
+    ];
+    let mut running = lab.dropless(&flags).within(&path.middle).spawn();
+    running.wait_for("forwarding between", LIMIT);
+    path.middle.up("t0", &["10.77.0.2/24"]);
+    path.ping();
+    let ask = "ping -M do -s 8900 -c 5 -i 0.02 -W 1 10.77.0.2 & ping -c 500 -f 10.77.0.2; wait";
+    let said = path.left.run("bash", &["-c", ask]);
+    assert!(
+        said.contains("0 received") && said.contains("500 received"),
+        "{said}"
+    );
+    let run = interrupted(running);
+    let full = charged(&run.json()["ledger"], "tx_full");
+    assert_eq!((oversized(&run), full), (5, 0), "{run}");
 }
 
 /// Frames that were thrown away for their length.

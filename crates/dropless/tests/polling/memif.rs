@@ -356,7 +356,7 @@ fn what_a_far_side_gave_up_while_our_receiver_stood_still_is_ours() {
     );
     assert!(run.number("ledger.lost_at.reflector_tx_full") > 0, "{run}");
     let reasons = run.json()["reasons"].to_string();
-    assert!(reasons.contains("receiver_stalled"), "{run}");
+    assert!(reasons.contains("given_up_by_stall"), "{run}");
     assert!(!reasons.contains("port_full"), "{run}");
     assert_eq!(run.code, Some(2), "{run}");
 }

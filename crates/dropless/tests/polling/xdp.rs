@@ -299,11 +299,11 @@ fn what_the_interface_throws_away_was_not_sent() {
         let run = lab.dropless(&arguments).within(&wire.near).run();
         let port = |name: &str| run.number(&format!("ports.0.{name}"));
         assert_eq!(
-            (port("tx_packets"), port("tx_errors")),
+            (port("tx_packets"), port("tx_dropped")),
             (1000 - thrown, thrown),
             "{run}"
         );
-        assert_eq!(charged(&run.json()["ledger"], "tx_error"), thrown, "{run}");
+        assert_eq!(charged(&run.json()["ledger"], "tx_dropped"), thrown, "{run}");
         assert_eq!(run.number("ledger.unexplained"), 0, "{run}");
         assert_eq!(run.code, Some(1), "{run}");
     }

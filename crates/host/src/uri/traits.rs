@@ -58,7 +58,7 @@ pub struct PortTraits {
     pub is_socket_per_queue: bool,
     /// The kernel spreads what arrives over all of its sockets, those made for sending among them.
     pub sends_through_receivers: bool,
-    /// As many frames wait to be received in a queue, whatever descriptors it was given.
+    /// No more frames wait to be received in a queue, whatever descriptors it was given.
     pub rx_room_max: u32,
     /// A receiver that stalls makes senders wait, instead of making the port lose packets silently.
     pub pushes_back: bool,

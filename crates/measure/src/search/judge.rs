@@ -10,12 +10,13 @@ use crate::shortfall::Shortfall;
 use crate::summary::Summary;
 
 /// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
-const OUTCOMES: [&str; 7] = [
+const OUTCOMES: [&str; 8] = [
     "underoffered",
     "sender_stalled",
     "port_full",
     "receiver_stalled",
     "late_by_stall",
+    "given_up_by_stall",
     "nothing_sent",
     "nothing_received",
 ];
@@ -43,7 +44,7 @@ impl Trial {
             due,
             short,
             offered: summary.sent,
-            lost: losses(summary, has("receiver_stalled"), has("late_by_stall")),
+            lost: losses(summary, has),
             bunches: summary.bunches.clone(),
             latency_ns: summary.latency_ns,
             invalid: disbelieved(summary),
@@ -71,16 +72,17 @@ impl Trial {
 }
 
 /// The ledger's places, by whose they are.
-fn losses(summary: &Summary, receiver_stalled: bool, late_by_stall: bool) -> Losses {
+fn losses(summary: &Summary, has: impl Fn(&str) -> bool) -> Losses {
     let mut losses = Losses::default();
+    let receiver_stalled = has("receiver_stalled");
     for (name, &count) in &summary.ledger.lost_at {
         let whose = match (Place::named(name).owner, name.as_str()) {
             // What a port could not read was damaged on the way.
             (_, "rx_error") => &mut losses.path,
             // They may have come while it stood still.
-            (_, "late") if receiver_stalled || late_by_stall => &mut losses.receiver,
+            (_, "late") if receiver_stalled || has("late_by_stall") => &mut losses.receiver,
             // It found our ring full.
-            (_, "reflector_tx_full") if receiver_stalled => &mut losses.receiver,
+            (_, "reflector_tx_full") if has("given_up_by_stall") => &mut losses.receiver,
             (Owner::Receiver, _) => &mut losses.receiver,
             (Owner::Sender, _) => &mut losses.sender,
             (Owner::FarSide, _) => &mut losses.reflector,
@@ -145,14 +147,15 @@ mod tests {
             ("rx_nombuf", 32),
             ("tx_error", 64),
             ("rx_error", 128),
+            ("tx_dropped", 512),
         ];
         let trial = Trial::of(ASK, &summary(1000, 1000, &places, 256, &[]));
         assert_eq!(
             (trial.lost.path, trial.lost.reflector),
-            (1 + 2 + 4 + 128 + 256, 8)
+            (1 + 2 + 4 + 128 + 256 + 512, 8)
         );
         assert_eq!((trial.lost.receiver, trial.lost.sender), (16 + 32, 64));
-        assert_eq!(trial.lost.total(), 511);
+        assert_eq!(trial.lost.total(), 1023);
     }
 
     #[test]
@@ -176,6 +179,17 @@ mod tests {
     fn a_receiver_that_stood_still_is_not_the_path() {
         let trial = Trial::of(ASK, &summary(1000, 1000, &[], 3, &["receiver_stalled"]));
         assert_eq!(trial.limit(0.0), Some(Limit::Receiver));
+    }
+
+    #[test]
+    fn what_was_given_up_for_a_receiver_that_stood_still_is_not_the_reflectors() {
+        let given_up = |reasons: &[&'static str]| {
+            let lost = [("reflector_tx_full", 3)];
+            Trial::of(ASK, &summary(1000, 1000, &lost, 0, reasons)).limit(0.0)
+        };
+        assert_eq!(given_up(&["given_up_by_stall"]), Some(Limit::Receiver));
+        assert_eq!(given_up(&["receiver_stalled"]), Some(Limit::Reflector));
+        assert_eq!(given_up(&[]), Some(Limit::Reflector));
     }
 
     #[test]

@@ -19,7 +19,13 @@ use crate::support::wire::NO_TIME;
 const HELD: u64 = 2 * (1024 + 64);
 /// A round has time for so many.
 const KILLS_MAX: usize = 3;
-const EXCUSED: [&str; 3] = ["link_lost", NO_TIME[0], NO_TIME[1]];
+const EXCUSED: [&str; 5] = [
+    "link_lost",
+    "receiver_stalled",
+    "given_up_by_stall",
+    NO_TIME[0],
+    NO_TIME[1],
+];
 
 pub fn killed(round: &Round<'_>) -> Account {
     match round.plan.victim {

@@ -28,7 +28,7 @@ const RATE_MAX: f64 = 1e15;
     mut_arg("force", |force| {
         force
             .conflicts_with("replay")
-            .help("Although the SSH session is cut off by it that this is typed in: by --rules, or by taking a NIC from the kernel")
+            .help("Also if --rules, or taking a NIC from the kernel, cut off the SSH session that this is typed in; it is not spared then")
     }),
     after_help = "Examples:
   dropless guard --dev eth1 --dry-run              what would be blocked, and why; nothing is

@@ -54,9 +54,12 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
 fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     let copies: u64 = job.sides.iter().map(|side| side.faults.duplicate.get()).sum();
     let totals = job.sides.iter().filter_map(|side| side.totals.get());
-    let errors = ends.iter().map(|end| end.summary.tx_errors).sum::<u64>();
+    let of_ports = |count: fn(&PortSummary) -> u64| ends.iter().map(|end| count(&end.summary)).sum::<u64>();
+    let errors = of_ports(|port| port.tx_errors);
+    let thrown_away = of_ports(|port| port.tx_dropped);
     let own = [
         ("tx_error", errors),
+        ("tx_dropped", thrown_away),
         ("fault_drop", fault_drops(&job.sides)),
         ("held", totals.map(|totals| totals.held).sum()),
     ];
@@ -64,7 +67,7 @@ fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     let dropped = drops(&job.sides).into_iter();
     Balance::of(
         total.received + copies,
-        total.returned.saturating_sub(errors),
+        total.returned.saturating_sub(errors + thrown_away),
         counted.chain(dropped.map(|(name, count)| (Place::of_job(name), count))),
     )
 }

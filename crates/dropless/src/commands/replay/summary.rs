@@ -117,7 +117,11 @@ fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
     ];
     places.extend(job.read.places().map(|(name, count)| (Place::named(name), count)));
     for port in &ending.ports {
-        places.push((Place::named("tx_error"), port.summary.tx_errors));
+        let lost = [
+            ("tx_error", port.summary.tx_errors),
+            ("tx_dropped", port.summary.tx_dropped),
+        ];
+        places.extend(lost.map(|(name, count)| (Place::named(name), count)));
     }
     Balance::of(job.read.packets.get(), left, places)
 }

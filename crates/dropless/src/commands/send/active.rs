@@ -11,7 +11,7 @@ use super::ledger::Results;
 use super::load::Load;
 use super::making;
 use super::phases::{self, Drain};
-use super::wiring::{Mark, Wiring};
+use super::wiring::{Mark, ReceiveSide, Wiring};
 use super::{status, summary};
 use crate::explain::Received;
 use crate::plan::SendPlan;
@@ -172,15 +172,15 @@ impl Active for ActiveSend {
     fn received(&self) -> Vec<Received<'_>> {
         let results = Results::of(&self.wiring);
         let sent: u64 = results.send.iter().flat_map(|send| &send.accepted).sum();
-        // What the busiest receiver has to expect if all that was sent comes back.
-        let frames = || self.wiring.receive.iter().map(|side| side.counters.frames.get());
+        // What each receiver has to expect if all that was sent comes back: its part of what came, or an equal one where that
+        // is more, since it may have missed some.
+        let frames = |side: &ReceiveSide| side.counters.frames.get() as f64;
         let equal = 1.0 / self.wiring.receive.len().max(1) as f64;
-        let busiest = frames().max().unwrap_or(0) as f64 / frames().sum::<u64>().max(1) as f64;
-        let rate_pps = sent as f64 / self.seconds() * busiest.max(equal);
+        let all = self.wiring.receive.iter().map(frames).sum::<f64>().max(1.0);
         let sides = self.wiring.receive.iter().map(|side| Received {
             port: side.place.port,
             core: side.place.core,
-            rate_pps,
+            rate_pps: sent as f64 / self.seconds() * equal.max(frames(side) / all),
             holes: side.totals.get().map_or(&[], |totals| &totals.holes),
         });
         sides.collect()

@@ -142,22 +142,27 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     // What fell due in a shorter one is sent right after.
     let caught_up_ns = (job.wiring.backlog as f64 / rate_pps * 1e9) as u64;
     let sending_ns = (job.seconds() * 1e9) as u64;
-    let stalled_on = |core: usize| -> u64 {
+    let stalled_on = |core: usize, waits: u64| -> u64 {
         let own = stalls.iter().filter(|stall| stall.core as usize == core);
-        let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns));
+        let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns) && stall.next >= waits);
         costly.map(|stall| within(stall, sending_ns)).sum()
     };
-    let medium = |side: &SendSide| job.plan.machine.ports[side.place.port].kind.traits().medium;
-    // A peer that finds our receive ring full may wait, and take nothing of what we send.
-    let stalled = |side: &SendSide| -> u64 {
-        let receivers = job.wiring.receive.iter().map(|other| other.place);
-        let holds_up = receivers.filter(|at| medium(side) == Medium::Peer && at.port == side.place.port);
-        let cores = holds_up.map(|at| at.core).chain([side.place.core]);
-        cores.map(stalled_on).max().unwrap_or(0)
+    let medium = |port: usize| job.plan.machine.ports[port].kind.traits().medium;
+    // A peer that finds our receive ring full may wait, and have others wait that take what we send elsewhere.
+    let receivers = job.wiring.receive.iter().map(|side| side.place);
+    let waited_for = receivers.filter(|at| medium(at.port) == Medium::Peer);
+    let held_up_ns = waited_for.map(|at| stalled_on(at.core, 1)).max().unwrap_or(0);
+    let stalled = |side: &SendSide| {
+        let held_up_ns = if medium(side.place.port) == Medium::Peer {
+            held_up_ns
+        } else {
+            0
+        };
+        stalled_on(side.place.core, 0).max(held_up_ns)
     };
     // What takes packets from the queue must be somebody else: not our worker at the far end of an embedded ring, nor the
     // kernel, which sends in our worker's own system calls.
-    let is_ours = |side: &SendSide| !matches!(medium(side), Medium::Nic | Medium::Peer);
+    let is_ours = |side: &SendSide| !matches!(medium(side.place.port), Medium::Nic | Medium::Peer);
     let full = |side: &SendSide| {
         let ticks = side.counters.full_ticks.get();
         if is_ours(side) {

@@ -135,6 +135,7 @@ fn counted<J: Judges>(job: &ActiveForward<J>, (from, to): (usize, usize), ending
             ("held", held.sum()),
             ("tx_held", ending.pools.held()),
             ("tx_error", leaves.summary.tx_errors),
+            ("tx_dropped", leaves.summary.tx_dropped),
             (RX_MISSED, came.rx_missed),
             (RX_NO_BUFFER, came.rx_nombuf),
             ("rx_error", came.rx_errors),

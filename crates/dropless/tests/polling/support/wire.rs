@@ -190,12 +190,13 @@ pub fn assert_refused(run: &Finished, words: &[&str]) {
 }
 
 /// Reasons that say only that somebody had the cores. Some rounds of a soak excuse the first ones only.
-pub const NO_TIME: [&str; 5] = [
+pub const NO_TIME: [&str; 6] = [
     "underoffered",
     "sender_stalled",
     "port_full",
     "late_by_stall",
     "receiver_stalled",
+    "given_up_by_stall",
 ];
 
 /// The verdict is valid, unless somebody had the cores: that makes a pace none, and no book wrong.
