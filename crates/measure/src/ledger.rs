@@ -80,7 +80,7 @@ pub struct LedgerInput {
     pub unsent: u64,
     /// What arrived.
     pub arrived: Arrived,
-    /// Losses by place: `fault_drop`, `reflector_*` (drops only), `tx_held`, `tx_error`, `rx_nombuf`, `rx_missed`, `rx_error`,
+    /// Losses by place: `fault_drop`, `reflector_*` (drops only), `tx_held`, `tx_error`, `tx_dropped`, `rx_nombuf`, `rx_missed`, `rx_error`,
     /// or any further name. `late`, `too_old` and `corrupt` are taken from `arrived`, not from here.
     pub places: BTreeMap<String, u64>,
     /// All counters as read, for the record.

@@ -214,6 +214,9 @@ pub static PLACES: [Place; 28] = [
         false,
     ),
     place("tx_error", Sender, AtMost, "transmit errors of the port", true),
+    place(RX_NO_BUFFER, Receiver, AtMost, "no free buffer in our pool", true),
+    place(RX_MISSED, Receiver, AtMost, "our receive ring was full", true),
+    place("rx_error", Receiver, AtMost, "receive errors of the port", true),
     place(
         "tx_dropped",
         Path,
@@ -221,9 +224,6 @@ pub static PLACES: [Place; 28] = [
         "thrown away by the interface: its other end has a full queue, or a smaller MTU",
         false,
     ),
-    place(RX_NO_BUFFER, Receiver, AtMost, "no free buffer in our pool", true),
-    place(RX_MISSED, Receiver, AtMost, "our receive ring was full", true),
-    place("rx_error", Receiver, AtMost, "receive errors of the port", true),
     place(
         NOT_AWAITED,
         Purpose,

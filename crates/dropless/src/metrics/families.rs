@@ -43,6 +43,9 @@ fn help(name: &str) -> &'static str {
         "port_no_buffer_packets_total" => "Packets that found no buffer in the pool.",
         "port_receive_errors_total" => "Packets received in error.",
         "port_transmit_errors_total" => "Packets that the port failed to send.",
+        "port_transmit_dropped_packets_total" => {
+            "Packets that the interface below threw away after the port had sent them."
+        }
         "queue_packets_total" => "Packets through a queue.",
         "consumer_taken_packets_total" => "Packets that a consumer of a capture took from the ring.",
         "consumer_lost_packets_total" => "Packets that a consumer of a capture did not get.",

@@ -1,6 +1,7 @@
 //! The close of a run: ports are read and closed, stalls are explained, and then the pools are counted. What is left is the
 //! job's.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub struct Closing<'r> {
 /// A port at the end.
 pub struct PortEnd {
     pub summary: PortSummary,
+    /// The interface of the kernel that it works through.
+    pub interface: Option<String>,
     /// What the other end of an embedded ring missed.
     pub far_missed: u64,
     /// Whether its counters are those of hardware.
@@ -200,6 +203,7 @@ impl PortEnd {
         }
         Self {
             summary: open.summary(),
+            interface: open.interface().map(str::to_owned),
             far_missed: open.far_missed(),
             counts_on_wire: open.traits().counts_on_wire,
             link_losses: open.tending.losses,
@@ -216,6 +220,16 @@ impl PortEnd {
     pub fn forgets(&self) -> bool {
         !self.is_read || (self.link_losses > 0 && self.summary.driver == "net_memif")
     }
+}
+
+/// What the interfaces below the ports threw away: that of an interface once, whatever ports are on it.
+pub fn thrown_away(ends: &[PortEnd]) -> u64 {
+    let mut of = BTreeMap::new();
+    for end in ends {
+        let most: &mut u64 = of.entry(&end.interface).or_default();
+        *most = end.summary.tx_dropped.max(*most);
+    }
+    of.values().sum()
 }
 
 impl Ending<'_> {

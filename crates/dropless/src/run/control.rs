@@ -177,7 +177,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         if has_schedule {
             self.late_ns = self.look.elapsed().as_nanos() as u64;
         }
-        open::begin(self.look.ports);
+        self.look.ports.iter_mut().for_each(OpenPort::begin);
         // From here on it looks at what belongs to the run.
         if let Some(explainer) = &mut self.explainer {
             explainer.look(self.look.ports);

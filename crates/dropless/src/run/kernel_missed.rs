@@ -100,10 +100,6 @@ impl KernelMissed {
             below.look();
             below
         });
-    }
-
-    /// What the interface throws away is counted from now on. It is the interface's, whatever ports there are on it.
-    pub fn begin_sending(&mut self, uri: &PortUri) {
         if let PortKind::Xdp { interface, .. } = &uri.kind {
             self.sends_by = Some(interface.clone());
             self.thrown_away();
@@ -111,7 +107,7 @@ impl KernelMissed {
     }
 
     /// What the interface took in the run and threw away, such as a veth whose other end has a full queue or a smaller MTU.
-    /// The kernel's own frames may be among them. (The sockets of a `packet:` port keep a frame that was thrown away.)
+    /// The kernel's own frames may be among them, and those of other ports on it. (The sockets of a `packet:` port keep a frame that was thrown away.)
     pub fn thrown_away(&self) -> u64 {
         let counter = |interface: &String| counted(&Sys::at("/"), interface, &["tx_dropped"]);
         self.thrown_away.look(self.sends_by.as_ref().and_then(counter))

@@ -125,7 +125,7 @@ impl<'e> OpenPort<'e> {
     }
 
     /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
-    fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.before = self.counted();
         self.missed.begin(&self.uri);
         self.tending.carrier_losses = self.carrier_losses();
@@ -417,20 +417,19 @@ impl<'e> OpenPort<'e> {
 
     pub fn summary(&self) -> PortSummary {
         let (stats, before) = (self.counted(), &self.before);
-        let tx_dropped = self.missed.thrown_away();
         let (driver, name) = self.driver_and_name();
         PortSummary {
             uri: self.uri.to_string(),
             driver,
             name,
             link: self.link(),
-            tx_packets: stats.opackets.saturating_sub(tx_dropped),
+            tx_packets: stats.opackets,
             rx_packets: stats.ipackets,
             rx_missed: stats.imissed.saturating_sub(before.imissed),
             rx_nombuf: stats.rx_nombuf.saturating_sub(before.rx_nombuf),
             rx_errors: stats.ierrors.saturating_sub(before.ierrors),
             tx_errors: stats.oerrors.saturating_sub(before.oerrors),
-            tx_dropped,
+            tx_dropped: self.missed.thrown_away(),
         }
     }
 
@@ -438,19 +437,6 @@ impl<'e> OpenPort<'e> {
     pub fn interface(&self) -> Option<&str> {
         let own = || self.sockets()?.interface.as_deref();
         self.uri.kind.interface().or_else(own)
-    }
-}
-
-/// The run begins.
-pub fn begin(ports: &mut [OpenPort<'_>]) {
-    for index in 0..ports.len() {
-        let (before, rest) = ports.split_at_mut(index);
-        let open = &mut rest[0];
-        open.begin();
-        // What an interface throws away is charged once, whatever ports are on it.
-        if before.iter().all(|other| other.interface() != open.interface()) {
-            open.missed.begin_sending(&open.uri);
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use report::published::State;
 
 use super::active::{ActiveReflect, Total};
 use crate::run;
-use crate::run::close::{Ending, PortEnd};
+use crate::run::close::{Ending, PortEnd, thrown_away};
 use crate::run::reflector::{drops, fault_drops, faults};
 
 pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
@@ -54,9 +54,8 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
 fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     let copies: u64 = job.sides.iter().map(|side| side.faults.duplicate.get()).sum();
     let totals = job.sides.iter().filter_map(|side| side.totals.get());
-    let of_ports = |count: fn(&PortSummary) -> u64| ends.iter().map(|end| count(&end.summary)).sum::<u64>();
-    let errors = of_ports(|port| port.tx_errors);
-    let thrown_away = of_ports(|port| port.tx_dropped);
+    let errors = ends.iter().map(|end| end.summary.tx_errors).sum::<u64>();
+    let thrown_away = thrown_away(ends);
     let own = [
         ("tx_error", errors),
         ("tx_dropped", thrown_away),

@@ -13,7 +13,7 @@ use report::rundir::file;
 
 use super::active::ActiveReplay;
 use crate::run;
-use crate::run::close::{Ending, PortEnd};
+use crate::run::close::{Ending, PortEnd, thrown_away};
 
 /// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
 const BEHIND_NS: u64 = 100_000_000;
@@ -105,7 +105,12 @@ fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
     let left = if ending.ports.iter().any(PortEnd::forgets) {
         taken
     } else {
-        ending.ports.iter().map(|port| port.summary.tx_packets).sum()
+        let sent = ending
+            .ports
+            .iter()
+            .map(|port| port.summary.tx_packets)
+            .sum::<u64>();
+        sent.saturating_sub(thrown_away(&ending.ports))
     };
     let result = job.totals.get().copied().unwrap_or_default();
     // In the hands of the reader, on the way from it, and in those of the worker.
@@ -117,12 +122,9 @@ fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
     ];
     places.extend(job.read.places().map(|(name, count)| (Place::named(name), count)));
     for port in &ending.ports {
-        let lost = [
-            ("tx_error", port.summary.tx_errors),
-            ("tx_dropped", port.summary.tx_dropped),
-        ];
-        places.extend(lost.map(|(name, count)| (Place::named(name), count)));
+        places.push((Place::named("tx_error"), port.summary.tx_errors));
     }
+    places.push((Place::named("tx_dropped"), thrown_away(&ending.ports)));
     Balance::of(job.read.packets.get(), left, places)
 }
 

@@ -13,7 +13,7 @@ use wire::{DropReason, Foreign};
 use super::active::ActiveSend;
 use super::wiring::Wiring;
 use crate::plan::SendPlan;
-use crate::run::close::Ending;
+use crate::run::close::{Ending, thrown_away};
 use crate::run::open::losses;
 use crate::run::reflector::{drops, faults};
 
@@ -168,7 +168,7 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
     for end in &ending.ports {
         for (name, count) in losses(&end.summary) {
             // A run that only sends leaves what comes back where it is: no loss of its own.
-            if !one_way || name.starts_with("tx_") {
+            if name != "tx_dropped" && (!one_way || name == "tx_error") {
                 lose(name, count);
             }
             tell(name, count);
@@ -206,6 +206,13 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
         }
         tell(&format!("fault_{name}"), count);
     }
+    // A veth tells some of what it throws away at its other end, too (`rx_dropped`), which a port there has counted as missed.
+    let missed = ["rx_missed", "reflector_rx_missed"].map(|name| places.get(name).copied().unwrap_or(0));
+    let told = missed.iter().sum();
+    places.insert(
+        "tx_dropped".into(),
+        thrown_away(&ending.ports).saturating_sub(told),
+    );
     tell("tx_queue_full", wiring.sent(|counters| counters.queue_full.get()));
     let never_taken: u64 = results.send.iter().map(|send| send.unsent).sum();
     let input = LedgerInput {

@@ -30,7 +30,15 @@ const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied\n";
 /// From the index of the port that frames come in by to that of the one that they leave by.
 pub const WAYS: [(usize, usize); 2] = [(0, 1), (1, 0)];
 /// Where a frame is lost; as in the ledger, without what was denied.
-const LOST_AT: [&str; 5] = [OVERSIZED, TX_FULL, KERNEL_FULL, RX_MISSED, RX_NO_BUFFER];
+const LOST_AT: [&str; 7] = [
+    OVERSIZED,
+    TX_FULL,
+    KERNEL_FULL,
+    "tx_error",
+    "tx_dropped",
+    RX_MISSED,
+    RX_NO_BUFFER,
+];
 /// How long the end waits for what was taken to leave, at most: longer than a full queue is.
 const DRAIN: Duration = Duration::from_millis(200);
 /// How often that is looked at.

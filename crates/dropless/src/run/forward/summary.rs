@@ -117,7 +117,8 @@ fn counted<J: Judges>(job: &ActiveForward<J>, (from, to): (usize, usize), ending
     let left = if leaves.forgets() {
         total.forwarded
     } else {
-        leaves.summary.tx_packets
+        let thrown_away = leaves.summary.tx_dropped;
+        leaves.summary.tx_packets.saturating_sub(thrown_away)
     };
     let totals = job.sides.iter().filter(|side| side.side.place.port == from);
     let held = totals
