@@ -13,7 +13,8 @@ use report::live::Live;
 use report::rundir::RunDir;
 
 use super::clock::now;
-use super::open::{self, OpenPort};
+use super::links;
+use super::open::OpenPort;
 use super::peer::{self, Patience, Wait};
 use super::placement::Turn;
 use super::tap::Taps;
@@ -306,7 +307,7 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// After the workers have ended: tells the last of it, and takes the display away.
     pub fn finish<J: Active>(mut self, job: &J) -> Seen {
-        open::drain(self.look.ports);
+        links::drain(self.look.ports);
         // With the last rows, what was told equals the result.
         self.tell(job);
         self.live.finish();

@@ -196,7 +196,8 @@ fn device(
         }
         PortKind::VirtioUser { path, server } => {
             let (path, server) = (path.display(), u8::from(*server));
-            let rest = format!(",path={path},queues={queues},server={server},queue_size=1024");
+            let queue_size = port.kind.traits().rx_room_max;
+            let rest = format!(",path={path},queues={queues},server={server},queue_size={queue_size}");
             vdev("virtio_user", rest)
         }
         PortKind::Pcap { input, output } => {

@@ -16,6 +16,7 @@ pub(crate) mod glance;
 pub(crate) mod judging;
 pub(crate) mod kernel_missed;
 pub(crate) mod kernel_port;
+pub(crate) mod links;
 pub(crate) mod listening;
 pub(crate) mod on_interface;
 pub(crate) mod open;

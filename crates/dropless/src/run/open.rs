@@ -3,9 +3,8 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, Promiscuous, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
@@ -18,9 +17,7 @@ use xdp::{ProbesEnd, ProbesOf};
 use crate::run::below::Below;
 use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::KernelPort;
-use crate::run::peer::{self, Tending};
-use crate::run::signals::Interrupt;
-use crate::run::waiting::Waiting;
+use crate::run::peer::Tending;
 
 /// What a port needs of DPDK.
 #[derive(Clone, Copy)]
@@ -253,6 +250,13 @@ impl<'e> OpenPort<'e> {
         sockets.send_the_rest() && sockets.unsent() > 0
     }
 
+    /// The run has ended: what the kernel has not taken from it is not sent.
+    pub fn give_the_rest_up(&mut self) {
+        let sockets = self.missed.sockets();
+        self.unsent = sockets.unsent();
+        self.had_service_tags |= sockets.has_service_tag(usize::MAX);
+    }
+
     /// Packets that wait to be received in a queue of it, at least, before one is lost.
     pub fn rx_room(&self) -> u32 {
         match &self.carrier {
@@ -334,7 +338,7 @@ impl<'e> OpenPort<'e> {
     }
 
     /// Whether the other end can take frames, where that is more than having a link.
-    fn takes_frames(&self) -> bool {
+    pub fn takes_frames(&self) -> bool {
         !self.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
     }
 
@@ -376,15 +380,15 @@ impl<'e> OpenPort<'e> {
     /// packets. What its driver counts as sent and was not is an error; what it refused to take is none, and still ours.
     fn counted(&self) -> PortStats {
         let stats = self.stats().unwrap_or_default();
-        let refused = if self.traits().counts_refusals {
-            stats.oerrors
-        } else {
+        let failed = if self.traits().counts_refusals {
             0
+        } else {
+            stats.oerrors
         };
         PortStats {
             imissed: stats.imissed.max(self.missed.get()),
             opackets: stats.opackets.saturating_sub(self.unsent),
-            oerrors: stats.oerrors - refused + self.unsent,
+            oerrors: failed + self.unsent,
             ..stats
         }
     }
@@ -449,60 +453,4 @@ pub fn losses(port: &PortSummary) -> [(&'static str, u64); 5] {
         ("rx_missed", port.rx_missed),
         ("rx_error", port.rx_errors),
     ]
-}
-
-/// Waits until every link is up and takes frames; says which one does not.
-pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
-    let begun = Instant::now();
-    for open in ports {
-        // A memif server turns callers away while it starts: they must call again.
-        while !open.tend().up || !open.takes_frames() {
-            if interrupt.is_set() {
-                bail!("interrupted while waiting for the link of port {}", open.uri);
-            }
-            if begun.elapsed() >= limit {
-                let (what, fix) = if open.link().up {
-                    let fix = "bring the interface up in the guest, or give --wait more time";
-                    ("a guest that posts no receive buffers", fix.to_owned())
-                } else {
-                    ("no link", link_hint(&open.uri))
-                };
-                bail!(
-                    "port {} has {what} after {:.1} s; fix: {fix}",
-                    open.uri,
-                    limit.as_secs_f64()
-                );
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-    Ok(())
-}
-
-/// How long ports may take to send what their drivers took, at the end.
-const DRAIN: Duration = Duration::from_secs(1);
-
-/// Waits until all that the drivers took is out, or does not become so in time: then it is counted as not sent.
-pub fn drain(ports: &mut [OpenPort<'_>]) {
-    let mut waiting = Waiting::begin();
-    loop {
-        let with_rest = ports.iter().filter(|open| open.send_the_rest());
-        if with_rest.count() == 0 || waiting.look(true) >= DRAIN {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    for open in ports {
-        let sockets = open.missed.sockets();
-        open.unsent = sockets.unsent();
-        open.had_service_tags |= sockets.has_service_tag(usize::MAX);
-    }
-}
-
-fn link_hint(uri: &PortUri) -> String {
-    if uri.kind.traits().medium == Medium::Peer {
-        peer::hint(uri)
-    } else {
-        "check cable and peer, or give --wait more time".into()
-    }
 }

@@ -1,4 +1,4 @@
-//! What is long, merged or in fragments, between two ports of `AF_PACKET`: it goes on as it came, or is lost and counted.
+//! What is long, merged or in fragments, between two ports: it goes on as it came, or is lost and counted.
 
 use crate::forward::{LIMIT, Path, assert_sound};
 use crate::support::wire::{charged, interrupted};

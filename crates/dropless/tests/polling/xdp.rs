@@ -281,7 +281,7 @@ fn tags_beside_frames_are_noted() {
 
 /// A veth throws away what is longer than its other end takes, after the kernel gave it back as sent.
 #[test]
-fn what_the_interface_throws_away_was_not_sent() {
+fn what_the_interface_throws_away_is_lost_and_counted() {
     let Some(lab) = require(&NEEDS) else { return };
     let wire = Wire::between(&lab, 1);
     wire.far.ip(&["link", "set", "far0", "mtu", "600"]);

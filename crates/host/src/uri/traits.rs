@@ -239,7 +239,7 @@ impl PortKind {
             Self::VirtioUser { .. } => PortTraits {
                 name: "virtio-user",
                 medium: Medium::Peer,
-                // As its device is made.
+                // Its device is made so.
                 rx_room_max: 1024,
                 ..PLAIN
             },

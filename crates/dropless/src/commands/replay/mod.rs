@@ -17,7 +17,8 @@ pub use args::Args;
 use crate::plan::{MachinePlan, ReplayPlan, USUAL_FRAME};
 use crate::run::capture_input::CaptureInput;
 use crate::run::kernel_port::SocketConfig;
-use crate::run::open::{self, OpenPort};
+use crate::run::links;
+use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
 use crate::run::pools::Pools;
 use crate::run::signals::Interrupt;
@@ -98,7 +99,7 @@ impl Job for ReplayJob {
         interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
         let plan = &self.plan;
-        open::wait_for_links(ports, Duration::from_nanos(plan.machine.wait_ns), interrupt)?;
+        links::wait_for_links(ports, Duration::from_nanos(plan.machine.wait_ns), interrupt)?;
         let mut links = ports.iter().map(OpenPort::link);
         let mbps = links.find_map(|link| link.speed_mbps);
         let link_bps = mbps.map(|mbps| f64::from(mbps) * 1e6);

@@ -22,7 +22,8 @@ pub use args::Args;
 
 use crate::about::About as _;
 use crate::plan::{MachinePlan, SendPlan};
-use crate::run::open::{self, OpenPort};
+use crate::run::links;
+use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
 use crate::run::pools::Pools;
 use crate::run::signals::Interrupt;
@@ -114,7 +115,7 @@ impl Job for SendJob {
         interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
         let plan = &self.plan;
-        open::wait_for_links(ports, Duration::from_nanos(plan.machine.wait_ns), interrupt)?;
+        links::wait_for_links(ports, Duration::from_nanos(plan.machine.wait_ns), interrupt)?;
         let mut notes = Vec::new();
         for (index, open) in ports.iter_mut().enumerate() {
             let mut load = load::of_port(plan, index, open)?;
