@@ -7,6 +7,9 @@ use crate::interval::{Cell, IntervalRing, LATENCY_SUB_BITS};
 use crate::result::Percentiles;
 use crate::time::Nanos;
 
+/// No row is shorter, ns: files tell times this finely, and time must grow from row to row.
+const ROW_NS_MIN: u64 = 1000;
+
 /// What one stream (or all of them) did in one interval, by the time of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IntervalTotals {
@@ -118,6 +121,8 @@ pub struct IntervalCollector {
     interval_ns: u64,
     drain_ns: u64,
     next: u64,
+    /// The last row is out.
+    is_over: bool,
 }
 
 impl IntervalCollector {
@@ -132,6 +137,7 @@ impl IntervalCollector {
             interval_ns,
             drain_ns,
             next: 0,
+            is_over: false,
         }
     }
 
@@ -146,15 +152,18 @@ impl IntervalCollector {
 
     /// The next row of a run whose sending stopped at `end`; for after the workers have stopped. `None` once all
     /// intervals that began before `end` are out. The last one is cut at `end` and takes in what no row
-    /// would show otherwise: what was damaged later, and copies that came too late for the row of their original.
+    /// would show otherwise: what was damaged later, copies that came too late for the row of their original, and what
+    /// would be a row of less than a microsecond.
     pub fn next_remaining(&mut self, end: Nanos) -> Option<IntervalRow> {
         let sending_ns = end.since(self.start);
-        if self.rings.is_empty() || self.next.saturating_mul(self.interval_ns) >= sending_ns {
+        let is_over = self.is_over || self.next.saturating_mul(self.interval_ns) >= sending_ns;
+        if self.rings.is_empty() || is_over {
             return None;
         }
         let mut row = self.take_next();
-        if row.end_ns >= sending_ns {
-            row.end_ns = sending_ns;
+        if row.end_ns.saturating_add(ROW_NS_MIN) > sending_ns {
+            self.is_over = true;
+            row.end_ns = sending_ns.max(row.start_ns + ROW_NS_MIN);
             let slots = self.rings.iter().map(|ring| ring.slots()).max().unwrap_or(0);
             for later in row.index + 1..row.index + slots as u64 {
                 self.add(later, &mut row);

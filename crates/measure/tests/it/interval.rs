@@ -88,6 +88,25 @@ fn everything_counts_for_the_time_of_sending() {
 }
 
 #[test]
+fn no_row_is_too_short_for_a_file_to_tell_its_time() {
+    let burst = |end: u64, is_out: bool| {
+        let ring = Arc::new(IntervalRing::for_sender(1, MS, 64, Nanos(100)).unwrap());
+        let mut writer = IntervalWriter::new(Arc::clone(&ring));
+        accepted(&mut writer, Nanos(100), 0, 10);
+        accepted(&mut writer, Nanos(100 + MS + 300), 0, 64);
+        writer.publish(Nanos(100 + if is_out { 2 * MS } else { 0 }));
+        let mut collector = IntervalCollector::new(vec![ring], 0);
+        let mut rows = Vec::from_iter(is_out.then(|| collector.next_final().unwrap()));
+        rows.extend(std::iter::from_fn(|| collector.next_remaining(Nanos(100 + end))));
+        Vec::from_iter(rows.iter().map(|row| (row.end_ns, row.total().sent)))
+    };
+    // A rest of 301 ns belongs to the row before; where that is out, it is a row of a microsecond.
+    assert_eq!(burst(MS + 301, false), [(MS + 301, 74)]);
+    assert_eq!(burst(MS + 301, true), [(MS, 10), (MS + 1000, 64)]);
+    assert_eq!(burst(MS + 1000, false), [(MS, 10), (MS + 1000, 64)]);
+}
+
+#[test]
 fn a_row_is_final_only_after_the_drain() {
     let ring = ring(1, 64);
     let writer = IntervalWriter::new(Arc::clone(&ring));

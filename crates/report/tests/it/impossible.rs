@@ -119,6 +119,16 @@ fn rows_that_cannot_be_are_refused() {
         line.contains("line 2: tx_packets is `xxx") && line.len() < 500,
         "{line}"
     );
+    // Only a row of no length may end where the one before it does: older versions wrote such a rest.
+    for (length, words) in [("0.000", Ok(())), ("1", Err("line 3: time goes from 1 to 1 ms"))] {
+        let row = |length| format!("1.000,10,5,50,,{length},5,0,0,0,0,,,,,,,,\n");
+        let rows = format!("{ours}\n{}{}", row("1.000"), row(length));
+        let line = said(base.path(), "twice.csv", rows.as_bytes());
+        match words {
+            Ok(()) => assert!(line.is_ok(), "{line:?}"),
+            Err(words) => assert!(line.is_err_and(|line| line.contains(words))),
+        }
+    }
     let row = format!("{ours}\n1,10,5,50,,1,11,0,0,0,0,,,,,,,,\n");
     let line = said(base.path(), "ours.csv", row.as_bytes()).unwrap_err();
     assert!(line.contains("line 2: lost is 11 of 10 sent"), "{line}");
