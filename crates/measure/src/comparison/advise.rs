@@ -9,6 +9,8 @@ use crate::units::{format_duration, format_rate};
 const ROOM: f64 = 1.5;
 /// Sockets this near to the need may get there with more queues and cores, before anything is rewritten.
 const TUNABLE: f64 = 2.0;
+/// What ways carried is found to this part of it: one that carried less than so much more carried the same.
+pub const NEAR_ENOUGH: f64 = 0.1;
 /// With less of its cores than this, what was measured is somebody else's doing.
 const UNDISTURBED: f64 = 0.9;
 /// The rule of thumb: up to here the kernel is fine, packets/s.
@@ -119,6 +121,11 @@ pub fn advise(
     advice
 }
 
+/// Whether `rate` is more than `than` by more than what both are known to.
+fn is_more(rate: f64, than: f64) -> bool {
+    rate > than * (1.0 + NEAR_ENOUGH)
+}
+
 fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
     let roomy = ways.iter().find(|way| way.lossless_pps >= wanted * ROOM);
     let Some(choice) = roomy.or_else(|| ways.iter().find(|way| way.carries(wanted))) else {
@@ -146,7 +153,9 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
             } else if less.is_unsteady_at(wanted) {
                 " for sure: at your rate it lost nothing once, and at a lower one it did"
             } else if less.result.is_limited_by_us() {
-                ", where its own end was at its limit"
+                ", where its own end was at its limit: it may carry more"
+            } else if less.result.may_carry_more() {
+                ", and may carry more"
             } else {
                 ""
             }
@@ -165,7 +174,7 @@ fn faster(ways: &[Way<'_>], choice: &Way<'_>) -> Option<String> {
     let dearer = ways.iter().filter(|way| way.method > choice.method);
     let best = dearer.max_by(|a, b| a.lossless_pps.total_cmp(&b.lossless_pps))?;
     let (words, carried, cost) = (best.method.words(), best.carried(), best.method.cost());
-    if best.lossless_pps <= choice.lossless_pps {
+    if !is_more(best.lossless_pps, choice.lossless_pps) {
         // What it carried at least is no proof that it carries no more.
         let open = not_found_out(ways.iter().filter(|way| way.method > choice.method));
         return Some(open.map_or_else(
@@ -271,7 +280,7 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
     let mut first = None;
     for way in ways {
         let safe = way.lossless_pps / ROOM;
-        if safe <= reached {
+        if !is_more(safe, reached) {
             continue;
         }
         let (rate, words, cost) = (format_rate(safe), way.method.words(), way.method.cost());
@@ -288,7 +297,7 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
     }
     let slower = |way: &&Way<'_>| {
         ways.iter()
-            .any(|other| other.method < way.method && other.lossless_pps >= way.lossless_pps)
+            .any(|other| other.method < way.method && !is_more(way.lossless_pps, other.lossless_pps))
     };
     let idle: Vec<&str> = ways
         .iter()

@@ -5,7 +5,7 @@ mod firewall;
 mod method;
 mod result;
 
-pub use advise::advise;
+pub use advise::{NEAR_ENOUGH, advise};
 pub use firewall::FirewallCost;
 pub use method::{Method, UnknownMethod};
 pub use result::{Comparison, Cpu, MethodResult, Recommendation, Trial, highest_without_loss};

@@ -34,9 +34,9 @@ pub struct Args {
         help = "Ways to try: kernel, kernel-mmsg, kernel-uring, packet, xdp, memif, ports [default: all]"
     )]
     pub methods: Vec<String>,
-    /// Bytes of a frame, with FCS
-    #[arg(long, value_name = "BYTES", default_value_t = 64)]
-    pub size: usize,
+    /// Bytes of a frame, with FCS [default: 64, over IPv6 84]
+    #[arg(long, value_name = "BYTES")]
+    pub size: Option<usize>,
     /// How long each trial sends
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub duration: String,

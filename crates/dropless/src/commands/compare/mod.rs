@@ -90,8 +90,13 @@ pub fn run(args: &Args) -> Result<u8> {
     let text = terminal::comparison(&comparison, &console.style());
     page::tell(&dir, console, &text, &comparison)?;
     let exit = exit_code(&comparison);
+    let verdict = match exit {
+        _ if comparison.interrupted => "",
+        measure::summary::EXIT_INVALID => "invalid",
+        _ => "valid",
+    };
     let ended = Ended {
-        verdict: if comparison.interrupted { "" } else { "valid" }.into(),
+        verdict: verdict.into(),
         exit,
         ..Ended::default()
     };

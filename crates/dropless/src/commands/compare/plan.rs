@@ -14,13 +14,13 @@ use serde::Serialize;
 use super::Args;
 use super::firewall;
 use super::missing::{absent, has_tool, lacks, no_namespaces};
+use wire::Template;
+
 use crate::plan::{USUAL_FRAME, optional, parse_cores, trial_duration};
 use crate::run::kernel_port::interface_with;
 
 /// No rate below this is searched: less is no question of the way.
 const FLOOR_PPS: f64 = 1000.0;
-/// The two bounds of the highest rate are near enough when they differ by this part of the upper one.
-const NEAR_ENOUGH: f64 = 0.1;
 /// What starting, asking and draining add to a trial.
 pub const TRIAL_OVERHEAD: Duration = Duration::from_millis(1500);
 /// Where whole frames come from, on a real network.
@@ -76,10 +76,11 @@ impl ComparePlan {
         rates_pps.extend(wanted_pps);
         rates_pps.sort_by(f64::total_cmp);
         rates_pps.dedup();
+        let least = Template::minimum_frame_size(args.far.is_some_and(|far| far.is_ipv6()), 0);
+        let size = args.size.unwrap_or(least);
         ensure!(
-            (64..=USUAL_FRAME).contains(&args.size),
-            "--size {} is not between 64 and {USUAL_FRAME}",
-            args.size
+            (least..=USUAL_FRAME).contains(&size),
+            "--size {size} is not between {least} and {USUAL_FRAME}"
         );
         ensure!(
             (1..=64).contains(&args.trials),
@@ -131,7 +132,7 @@ impl ComparePlan {
             wanted_pps,
             rates_pps,
             latency_pps: pps(&args.latency_rate, "--latency-rate")?,
-            size: args.size,
+            size,
             duration,
             trials: args.trials,
             firewall_rules: args.firewall_rules,
@@ -174,7 +175,7 @@ impl ComparePlan {
     pub fn search(&self, reached_pps: f64) -> Mlr {
         let ns = self.duration.as_nanos() as u64;
         let goal = Goal {
-            relative_width: NEAR_ENOUGH,
+            relative_width: measure::comparison::NEAR_ENOUGH,
             initial_duration_ns: ns,
             final_duration_ns: ns,
             duration_sum_ns: ns,

@@ -25,7 +25,9 @@ pub const CURVES: usize = 4;
 impl History {
     /// Takes `state` in, if it is time for another column.
     pub fn add(&mut self, state: &State) {
-        let since_ms = state.told_unix_ms.saturating_sub(self.at_ms);
+        // By the run's own clock: the machine's may be set back.
+        let told_ms = (state.elapsed_s * 1e3) as u64;
+        let since_ms = told_ms.saturating_sub(self.at_ms);
         if since_ms < COLUMN_MS {
             return;
         }
@@ -36,7 +38,7 @@ impl History {
         } else {
             lost * 1000 / since_ms
         };
-        (self.at_ms, self.lost) = (state.told_unix_ms, state.total.lost);
+        (self.at_ms, self.lost) = (told_ms, state.total.lost);
         let p99 = state.latency_recent_ns.p99.unwrap_or(0);
         let now = [state.rate.tx_pps as u64, state.rate.rx_pps as u64, lost_pps, p99];
         for (curve, value) in self.curves.iter_mut().zip(now) {
