@@ -168,9 +168,9 @@ fn the_tests_of_rfc_2544_follow_each_other() {
         "--burst-repeats",
         "2",
         "--burst-duration",
-        "50ms",
+        "200ms",
         "--max-rate",
-        "20kpps",
+        "5kpps",
     ];
     let run = lab
         .dropless(&[&["search", "--json"][..], STEADY, &tests, &short].concat())

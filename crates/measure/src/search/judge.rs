@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::trial::{Ask, Losses, Trial};
+use super::trial::{Ask, Extent, Losses, Trial};
 use crate::note::Note;
 use crate::place::{Owner, Place};
 use crate::result::Percentiles;
@@ -28,14 +28,33 @@ pub fn disbelieved(summary: &Summary) -> Vec<Note> {
     other.cloned().collect()
 }
 
+/// A burst with a gap in it of more than this part of it, and of more packets than a worker sends at once: the path worked
+/// off meanwhile what the burst is to find out.
+const SPLIT: f64 = 0.01;
+const SPLIT_PACKETS: f64 = 128.0;
+
+/// Whether our sender sent a burst in several.
+fn is_split(ask: Ask, summary: &Summary) -> bool {
+    let Extent::Packets(packets) = ask.extent else {
+        return false;
+    };
+    let longest_s = summary.gap_ns.max.unwrap_or(0) as f64 / 1e9;
+    longest_s * ask.rate_pps > (packets as f64 * SPLIT).max(SPLIT_PACKETS)
+}
+
 impl Trial {
     /// The trial that `ask` became.
     pub fn of(ask: Ask, summary: &Summary) -> Trial {
         let has = |name: &str| summary.reasons.iter().any(|reason| reason.code == name);
-        // The schedule's own count misses what a sender that came late never got to.
+        // The schedule's own count misses what a sender that came late never got to, and that it went on after the end.
         let short = Shortfall::ALL.into_iter().find(|short| has(short.code()));
+        let short = short.or_else(|| is_split(ask, summary).then_some(Shortfall::SenderStalled));
         let due = if short.is_some() || has("nothing_sent") {
-            summary.ledger.intended.max(ask.packets())
+            let lasted = match ask.extent {
+                Extent::DurationNs(_) => (ask.rate_pps * summary.duration_s) as u64,
+                Extent::Packets(_) => 0,
+            };
+            summary.ledger.intended.max(ask.packets()).max(lasted)
         } else {
             summary.ledger.intended
         };
@@ -104,7 +123,7 @@ fn losses(summary: &Summary, has: impl Fn(&str) -> bool) -> Losses {
 mod tests {
     use super::*;
     use crate::ledger::Ledger;
-    use crate::search::{Extent, Limit};
+    use crate::search::Limit;
 
     const ASK: Ask = Ask {
         rate_pps: 1000.0,
@@ -134,6 +153,36 @@ mod tests {
                 .collect(),
             ..Summary::default()
         }
+    }
+
+    #[test]
+    fn a_sender_that_went_on_after_its_end_offered_less() {
+        let mut summary = summary(1000, 1000, &[], 0, &["underoffered"]);
+        summary.duration_s = 1.25;
+        let trial = Trial::of(ASK, &summary);
+        assert_eq!(
+            (trial.due, trial.offered, trial.is_offered()),
+            (1250, 1000, false)
+        );
+        assert_eq!(trial.limit(0.0), Some(Limit::Sender));
+        assert!((trial.forwarded_pps() - 800.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_burst_with_a_gap_in_it_is_none() {
+        let burst = |packets, gap_ns| {
+            let mut summary = summary(packets, packets, &[], 0, &[]);
+            summary.gap_ns.max = Some(gap_ns);
+            let ask = Ask {
+                rate_pps: 1e6,
+                extent: Extent::Packets(packets),
+            };
+            Trial::of(ask, &summary).limit(0.0)
+        };
+        // At a packet a microsecond: what a worker sends at once is no gap, and a hundredth of a long burst is none.
+        assert_eq!((burst(1000, 128_000), burst(100_000, 900_000)), (None, None));
+        let ours = Some(Limit::Sender);
+        assert_eq!((burst(1000, 129_000), burst(100_000, 1_100_000)), (ours, ours));
     }
 
     #[test]

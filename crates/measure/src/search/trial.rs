@@ -108,7 +108,7 @@ impl Trial {
     /// Whether our sender offered what was asked, within the tolerance, or but for the last packet.
     pub fn is_offered(&self) -> bool {
         let short = self.due.saturating_sub(self.offered);
-        short <= 1 || (short as f64) < self.due as f64 * OFFERED_TOLERANCE
+        self.short.is_none() && (short <= 1 || (short as f64) < self.due as f64 * OFFERED_TOLERANCE)
     }
 
     /// Lost packets as a part (0 to 1) of those offered.

@@ -69,10 +69,6 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     }
     trials.board().run_is_in(dir.path());
     let (journal, recorded) = Journal::open(dir.path())?;
-    // Until this one has its answers, nobody shall read those of the process before.
-    for stale in [file::SEARCH, file::REPORT] {
-        let _ = std::fs::remove_file(dir.file(stale));
-    }
     trials.resume(journal.lines);
     let run = Run {
         plan: &plan,
@@ -93,8 +89,11 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     };
     let mut report = run.go()?;
     report.notes.extend(trials.board().note());
-    dir.write_labelled(file::SEARCH, &report)?;
-    page::leave(&dir, console);
+    // Ended among the trials of a process before, it knows less than that one did.
+    if report.complete || !dir.file(file::SEARCH).exists() {
+        dir.write_labelled(file::SEARCH, &report)?;
+        page::leave(&dir, console);
+    }
     let text = report::terminal::search(&report, &console.style());
     page::tell(&dir, console, &text, &report)?;
     let exit = report.exit_code();
@@ -303,18 +302,26 @@ impl Run<'_> {
     fn highest(&mut self, index: usize, size: &str) -> Result<Option<(f64, Ceiling)>> {
         let purpose = Purpose::new("", "how fast our sender is");
         let left_s = self.left_s(index, None, 0.0)?;
-        let Some(line) = self.trial(size, None, &purpose, left_s)? else {
-            return Ok(None);
-        };
-        ensure!(
-            line.trial.offered > 0,
-            "nothing was sent at the highest rate: {}",
-            line.trial
-                .invalid
-                .first()
-                .map_or("no reason is known", |reason| &reason.text)
-        );
-        Ok(Some((line.trial.ask.rate_pps, line.ceiling.unwrap_or_default())))
+        for made in 1.. {
+            let Some(line) = self.trial(size, None, &purpose, left_s)? else {
+                return Ok(None);
+            };
+            let reason = line.trial.invalid.first();
+            ensure!(
+                line.trial.offered > 0,
+                "nothing was sent at the highest rate: {}",
+                reason.map_or("no reason is known", |reason| &reason.text)
+            );
+            let Some(reason) = reason else {
+                return Ok(Some((line.trial.ask.rate_pps, line.ceiling.unwrap_or_default())));
+            };
+            ensure!(
+                made < INVALID_IN_A_ROW_MAX,
+                "the highest rate could not be measured in {made} trials; mend it, or give --max-rate: {}",
+                reason.text
+            );
+        }
+        Ok(None)
     }
 
     fn interrupted(&self) -> Ended {

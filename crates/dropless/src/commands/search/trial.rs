@@ -46,6 +46,10 @@ impl Run<'_> {
             if !self.rest(number) {
                 return Ok(None);
             }
+            // Until this one has its answers, nobody shall read those of the process before.
+            for stale in [file::SEARCH, file::REPORT] {
+                let _ = std::fs::remove_file(self.dir.file(stale));
+            }
             let Some(mut line) = self.make(size, ask, purpose, number)? else {
                 return Ok(None);
             };

@@ -3,7 +3,7 @@
 use measure::search::rfc2544::{BackToBackResult, FrameLossRow, LatencyResult};
 use measure::search::{Bound, GoalResult, Limit, SearchReport, SizeResult};
 
-use crate::number::{bps, count, ns, pps, time, two_digits};
+use crate::number::{bps, count, loss, ns, pps, time, two_digits};
 use crate::sheet::Sheet;
 use crate::style::Paint;
 use crate::table::Cell;
@@ -100,7 +100,7 @@ pub fn frame_loss<'r>(size: &str, rows: &'r [FrameLossRow]) -> Sheet<&'r FrameLo
         .on_page()
         .number("asked", |row| pps(row.asked_pps))
         .number("offered", |row| pps(row.offered_pps))
-        .number("lost", |row| format!("{:.4} %", row.loss_ratio * 100.0))
+        .number("lost", |row| loss(row.loss_ratio))
         .in_terminal()
         .cell("lost", |row| {
             Cell::bar(row.loss_ratio, two_digits(row.loss_ratio))
