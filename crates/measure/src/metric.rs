@@ -1,4 +1,4 @@
-//! The figures of a result that an expectation can be about.
+//! The figures of a result by their names: what an expectation can be about, and what results are compared by.
 
 use crate::capture::CaptureSummary;
 use crate::forward::ForwardSummary;
@@ -93,12 +93,17 @@ fn back(summary: &Summary, value: u64) -> Option<f64> {
     count(value).filter(|_| !summary.is_one_way())
 }
 
+/// A latency from the schedule, where there is one: without a rate it would be that from the departure again.
+fn scheduled(summary: &Summary, value: Option<u64>) -> Option<f64> {
+    time(value).filter(|_| summary.rate_asked_pps.is_some())
+}
+
 const fn row<S>(name: &'static str, kind: Kind, value: fn(&S) -> Option<f64>) -> Metric<S> {
     Metric { name, kind, value }
 }
 
 /// The metrics of a run that sends.
-static METRICS: [Metric<Summary>; 21] = [
+static METRICS: [Metric<Summary>; 26] = [
     row("loss", Kind::Ratio, |s| s.loss().filter(|_| !s.is_one_way())),
     row("lost", Kind::Packets, |s| back(s, s.lost)),
     row("sent", Kind::Packets, |s| count(s.sent)),
@@ -116,6 +121,21 @@ static METRICS: [Metric<Summary>; 21] = [
     row("latency_p99", Kind::Nanoseconds, |s| time(s.latency_ns.p99)),
     row("latency_p999", Kind::Nanoseconds, |s| time(s.latency_ns.p999)),
     row("latency_max", Kind::Nanoseconds, |s| time(s.latency_ns.max)),
+    row("latency_scheduled_p50", Kind::Nanoseconds, |s| {
+        scheduled(s, s.latency_scheduled_ns.p50)
+    }),
+    row("latency_scheduled_p90", Kind::Nanoseconds, |s| {
+        scheduled(s, s.latency_scheduled_ns.p90)
+    }),
+    row("latency_scheduled_p99", Kind::Nanoseconds, |s| {
+        scheduled(s, s.latency_scheduled_ns.p99)
+    }),
+    row("latency_scheduled_p999", Kind::Nanoseconds, |s| {
+        scheduled(s, s.latency_scheduled_ns.p999)
+    }),
+    row("latency_scheduled_max", Kind::Nanoseconds, |s| {
+        scheduled(s, s.latency_scheduled_ns.max)
+    }),
     row("jitter", Kind::Nanoseconds, |s| s.jitter_ns),
     row("pdv", Kind::Nanoseconds, |s| time(s.pdv_ns)),
     row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
@@ -206,6 +226,11 @@ impl Measured for ReplaySummary {
 /// The names of all metrics of a result.
 pub fn metric_names<S: Measured>() -> impl Iterator<Item = &'static str> {
     S::metrics().iter().map(|metric| metric.name)
+}
+
+/// The figure of that name; `None` where there is none, or nothing to tell.
+pub fn figure<S: Measured>(summary: &S, name: &str) -> Option<f64> {
+    metric::<S>(name).and_then(|metric| (metric.value)(summary))
 }
 
 /// The metric of that name.

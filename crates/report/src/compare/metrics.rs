@@ -98,7 +98,7 @@ pub(crate) const fn lower(name: &'static str, unit: Unit) -> Metric {
 }
 
 /// The figures of more than one kind of result, in the order in which they are shown.
-const METRICS: [Metric; 25] = [
+const METRICS: [Metric; 28] = [
     lower("throughput", Unit::Rate),
     lower("rate_tx", Unit::Rate),
     lower("rate_rx", Unit::Rate),
@@ -120,6 +120,9 @@ const METRICS: [Metric; 25] = [
     higher("latency_p99", Unit::Nanoseconds),
     higher("latency_p999", Unit::Nanoseconds),
     higher("latency_max", Unit::Nanoseconds),
+    higher("latency_scheduled_p99", Unit::Nanoseconds),
+    higher("latency_scheduled_p999", Unit::Nanoseconds),
+    higher("latency_scheduled_max", Unit::Nanoseconds),
     higher("jitter", Unit::Nanoseconds),
     higher("pdv", Unit::Nanoseconds),
     // Their names are older than the word for them.

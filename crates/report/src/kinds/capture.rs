@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use maud::{Markup, html};
-use measure::{CaptureSummary, ConsumerSummary, ExpectationResult, PortSummary};
+use measure::{CaptureSummary, ConsumerSummary, ExpectationResult, PortSummary, metric};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, lower};
@@ -60,13 +60,8 @@ impl Kind for CaptureSummary {
 
     fn figure(&self, name: &str) -> Option<f64> {
         match name {
-            "rate_rx" => Some(self.rate_rx_pps),
-            "received" => Some(self.received as f64),
-            "captured" => Some(self.captured as f64),
-            "loss" => self.loss(),
-            "lost" => Some(self.lost() as f64),
             "rx_missed" => Some(machine::missed(&self.ports) as f64),
-            _ => None,
+            _ => metric::figure(self, name),
         }
     }
 

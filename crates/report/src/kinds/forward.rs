@@ -4,7 +4,7 @@ use std::path::Path;
 
 use maud::{Markup, html};
 use measure::place::DENIED;
-use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary};
+use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary, metric};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, lower};
@@ -63,14 +63,9 @@ impl Kind for ForwardSummary {
 
     fn figure(&self, name: &str) -> Option<f64> {
         match name {
-            "rate_rx" => Some(self.rate_rx_pps),
-            "rate_tx" => Some(self.rate_tx_pps),
-            "received" => Some(self.received as f64),
-            "sent" | "forwarded" => Some(self.forwarded as f64),
-            "loss" => self.loss(),
-            "lost" => Some(self.lost() as f64),
+            "sent" => Some(self.forwarded as f64),
             "rx_missed" => Some(machine::missed(&self.ports) as f64),
-            _ => None,
+            _ => metric::figure(self, name),
         }
     }
 

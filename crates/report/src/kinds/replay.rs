@@ -4,7 +4,7 @@ use std::path::Path;
 
 use maud::{Markup, html};
 use measure::place::CUT_OFF;
-use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary};
+use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary, metric};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, higher};
@@ -69,18 +69,7 @@ impl Kind for ReplaySummary {
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
-        let ns = |value: Option<u64>| value.map(|ns| ns as f64);
-        match name {
-            "rate_tx" => Some(self.rate_tx_pps),
-            "sent" => Some(self.sent as f64),
-            "loss" => self.loss(),
-            "lost" => Some(self.lost() as f64),
-            "gap_error_p50" => ns(self.gap_error_ns.p50),
-            "gap_error_p99" => ns(self.gap_error_ns.p99),
-            "gap_error_max" => ns(self.gap_error_ns.max),
-            "lateness_p99" => ns(self.late_ns.p99),
-            _ => None,
-        }
+        metric::figure(self, name)
     }
 
     fn tiles(&self) -> Vec<Tile> {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use maud::Markup;
 use measure::ledger::NOT_AWAITED;
-use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity};
+use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity, metric};
 
 use crate::kind::{Entry, Kind, Part, Tile, Verdict};
 use crate::machine;
@@ -77,19 +77,6 @@ fn judge(summary: &Summary) -> Result<(), String> {
     }
 }
 
-/// Figures of what comes back.
-const BACK: [&str; 9] = [
-    "rate_rx",
-    "received",
-    "loss",
-    "lost",
-    "unexplained",
-    "duplicate",
-    "reordered",
-    "corrupt",
-    "late",
-];
-
 impl Kind for Summary {
     fn entry(&self) -> Option<&'static Entry> {
         Some(&KIND)
@@ -100,36 +87,9 @@ impl Kind for Summary {
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
-        let packets = |number: u64| Some(number as f64);
-        let latency = &self.latency_ns;
-        let time = |value: Option<u64>| value.map(|ns| ns as f64);
-        if self.is_one_way() && BACK.contains(&name) {
-            return None;
-        }
         match name {
-            "rate_tx" => Some(self.rate_tx_pps),
-            "rate_rx" => Some(self.rate_rx_pps),
-            "sent" => packets(self.sent),
-            "received" => packets(self.received),
-            "loss" => self.loss(),
-            "lost" => packets(self.lost),
-            "unsent" => packets(self.ledger.unsent),
-            "unexplained" => packets(self.unexplained),
-            "rx_missed" => packets(machine::missed(&self.ports)),
-            "duplicate" => packets(self.duplicate),
-            "reordered" => packets(self.reordered),
-            "corrupt" => packets(self.corrupt),
-            "late" => packets(self.late),
-            "latency_min" => time(latency.min),
-            "latency_mean" => latency.mean,
-            "latency_p50" => time(latency.p50),
-            "latency_p90" => time(latency.p90),
-            "latency_p99" => time(latency.p99),
-            "latency_p999" => time(latency.p999),
-            "latency_max" => time(latency.max),
-            "jitter" => self.jitter_ns,
-            "pdv" => time(self.pdv_ns),
-            _ => None,
+            "rx_missed" => Some(machine::missed(&self.ports) as f64),
+            _ => metric::figure(self, name),
         }
     }
 
