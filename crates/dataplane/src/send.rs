@@ -376,7 +376,8 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
             self.catching_up.take(&take, &self.plan.counters);
         }
         self.plan.counters.intended.add(take.count as u64);
-        self.build(take.count, now, take.lag_ticks);
+        // By the schedule they were due before its end, however long ago that is.
+        self.build(take.count, now, take.lag_ticks + now.since(self.plan.end));
         moved += self.offer(now);
         moved
     }

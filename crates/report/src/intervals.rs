@@ -28,15 +28,17 @@ const WAITING_STREAMS_MAX: usize = 1 << 19;
 #[derive(Debug)]
 pub struct IntervalWriter {
     run: RunDir,
+    is_awaited: bool,
     intervals: Option<RowWriter<String>>,
     streams: Option<RowWriter<StreamRows>>,
     names: Arc<[String]>,
 }
 
 impl IntervalWriter {
-    /// Begins `intervals.csv`, and `streams.csv` when `streams` names more than one.
+    /// Begins `intervals.csv`, and `streams.csv` when `streams` names more than one. Where nothing `is_awaited`, nothing is
+    /// lost by not coming back.
     /// A file that cannot be made is a note of `run`, and the run goes on without it.
-    pub fn create(run: &RunDir, streams: &[String]) -> Self {
+    pub fn create(run: &RunDir, streams: &[String], is_awaited: bool) -> Self {
         let intervals = RowWriter::create(&run.file(file::INTERVALS), &format!("{COLUMNS}\n"), WAITING_MAX);
         let several = streams.len() > 1;
         let room = (WAITING_STREAMS_MAX / streams.len().max(1)).clamp(16, WAITING_MAX);
@@ -47,13 +49,14 @@ impl IntervalWriter {
             streams: streamed.and_then(|writer| run.keep(writer).ok()),
             names: streams.iter().map(|name| field(name)).collect(),
             run: run.clone(),
+            is_awaited,
         }
     }
 
     /// Hands over one finished interval, and never waits for the disk.
     pub fn push(&mut self, row: &IntervalRow) {
         if let Some(intervals) = &mut self.intervals {
-            intervals.push(line(row));
+            intervals.push(line(row, self.is_awaited));
         }
         if let Some(streams) = &mut self.streams {
             let (time, totals, names) = (
@@ -61,7 +64,12 @@ impl IntervalWriter {
                 row.streams.clone(),
                 Arc::clone(&self.names),
             );
-            streams.push(StreamRows { time, totals, names });
+            streams.push(StreamRows {
+                time,
+                totals,
+                names,
+                is_awaited: self.is_awaited,
+            });
         }
     }
 
@@ -74,22 +82,22 @@ impl IntervalWriter {
 }
 
 /// One line of `intervals.csv`.
-pub fn line(row: &IntervalRow) -> String {
+fn line(row: &IntervalRow, is_awaited: bool) -> String {
     let mut text = String::with_capacity(160);
     // A `String` takes everything.
-    let _ = write_line(&mut text, row);
+    let _ = write_line(&mut text, row, is_awaited);
     text
 }
 
-fn write_line(text: &mut String, row: &IntervalRow) -> fmt::Result {
+fn write_line(text: &mut String, row: &IntervalRow, is_awaited: bool) -> fmt::Result {
     let total = row.total();
     let (end, length) = (row.end_ns, row.end_ns.saturating_sub(row.start_ns));
     let (end, length) = (milliseconds(end), milliseconds(length));
-    write_totals(text, &end, &total)?;
+    write_totals(text, &end, &total, is_awaited)?;
     write!(
         text,
         "{length},{},{},{},",
-        total.lost(),
+        lost(&total, is_awaited),
         total.duplicate,
         total.reordered
     )?;
@@ -105,8 +113,10 @@ fn write_line(text: &mut String, row: &IntervalRow) -> fmt::Result {
 }
 
 /// The fields that both files begin with, behind what names the row.
-fn write_totals(text: &mut String, named: &str, total: &IntervalTotals) -> fmt::Result {
-    let (drop_rate, mean) = (drop_rate(total), mean_ms(total));
+fn write_totals(text: &mut String, named: &str, total: &IntervalTotals, is_awaited: bool) -> fmt::Result {
+    // All digits of it: one packet lost in a thousand million must not read 0.
+    let drop_rate = optional(total.drop_rate_percent().filter(|_| is_awaited));
+    let mean = mean_ms(total);
     write!(
         text,
         "{named},{},{},{drop_rate},{mean},",
@@ -120,24 +130,25 @@ struct StreamRows {
     time: String,
     totals: Vec<IntervalTotals>,
     names: Arc<[String]>,
+    is_awaited: bool,
 }
 
 impl Row for StreamRows {
     fn write(&self, text: &mut String) -> fmt::Result {
         let all = self.names.iter().zip(&self.totals);
         for (name, total) in all.filter(|(_, total)| **total != IntervalTotals::default()) {
-            write_totals(text, &format!("{},{name}", self.time), total)?;
+            write_totals(text, &format!("{},{name}", self.time), total, self.is_awaited)?;
             let (min, max) = (optional(total.latency_min_ns), optional(total.latency_max_ns));
             let (duplicate, reordered) = (total.duplicate, total.reordered);
-            writeln!(text, "{},{duplicate},{reordered},{min},{max}", total.lost())?;
+            let lost = lost(total, self.is_awaited);
+            writeln!(text, "{lost},{duplicate},{reordered},{min},{max}")?;
         }
         Ok(())
     }
 }
 
-/// All digits of it: one packet lost in a thousand million must not read 0.
-fn drop_rate(total: &IntervalTotals) -> String {
-    optional(total.drop_rate_percent())
+fn lost(total: &IntervalTotals, is_awaited: bool) -> u64 {
+    if is_awaited { total.lost() } else { 0 }
 }
 
 fn mean_ms(total: &IntervalTotals) -> String {

@@ -59,7 +59,7 @@ fn on_the_tiny_disk() {
 /// Rows until long after the disk is full: the file ends with a whole row, and how many are missing is told.
 fn full_while_streaming(base: &Path) {
     let run = RunDir::create(base, "send", SystemTime::now()).unwrap();
-    let mut writer = IntervalWriter::create(&run, &["voice".to_owned(), "bulk".to_owned()]);
+    let mut writer = IntervalWriter::create(&run, &["voice".to_owned(), "bulk".to_owned()], true);
     for index in 0..3000 {
         writer.push(&common::interval(index, 1000, 999, 1234));
     }
@@ -109,7 +109,7 @@ fn full_before_the_start(base: &Path) {
     match RunDir::create(base, "send", SystemTime::now()) {
         Err(error) => assert!(error.to_string().contains("; fix: free some space"), "{error}"),
         Ok(run) => {
-            let mut writer = IntervalWriter::create(&run, &["default".to_owned()]);
+            let mut writer = IntervalWriter::create(&run, &["default".to_owned()], true);
             writer.push(&common::interval(0, 1000, 1000, 1234));
             writer.finish().unwrap_err();
             assert!(run.note().unwrap().text.contains("No space left"));

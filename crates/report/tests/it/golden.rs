@@ -80,7 +80,7 @@ fn intervals(path: &Path) -> Series {
 #[test]
 fn intervals_and_streams() {
     let (_base, run) = run();
-    let mut writer = IntervalWriter::create(&run, &["voice".to_owned(), "bulk, 1518 bytes".to_owned()]);
+    let mut writer = IntervalWriter::create(&run, &["voice".to_owned(), "bulk, 1518 bytes".to_owned()], true);
     writer.push(&common::interval(0, 3_500_000, 3_500_000, 1_234));
     writer.push(&common::interval(1, 3_500_000, 3_499_999, 1_300));
     writer.push(&common::interval(2, 3_500_000, 0, 0)); // everything lost
@@ -131,7 +131,7 @@ fn stalls() {
 #[test]
 fn one_stream_needs_no_streams_file() {
     let (_base, run) = run();
-    IntervalWriter::create(&run, &["default".to_owned()])
+    IntervalWriter::create(&run, &["default".to_owned()], true)
         .finish()
         .unwrap();
     assert!(run.file("intervals.csv").exists() && !run.file("streams.csv").exists());

@@ -58,7 +58,7 @@ impl ActiveSend {
         let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
         Ok(Self {
             far: FarSides::new(&plan, &loads, &wiring)?,
-            rows: Some(report::IntervalWriter::create(stage.dir, &names)),
+            rows: Some(report::IntervalWriter::create(stage.dir, &names, !plan.tx_only)),
             collector: IntervalCollector::new(wiring.rings.clone(), plan.drain_ns),
             told: Told::default(),
             stopped: Nanos(0),
@@ -78,7 +78,9 @@ impl ActiveSend {
     }
 
     fn write(&mut self, row: &IntervalRow) {
-        self.judged_lost += row.total().lost();
+        if !self.plan.tx_only {
+            self.judged_lost += row.total().lost();
+        }
         self.latency.merge(&row.latency);
         if let Some(rows) = &mut self.rows {
             rows.push(row);
@@ -153,15 +155,13 @@ impl Active for ActiveSend {
     }
 
     fn joined(&mut self, dir: &RunDir) {
-        // Every packet is in a row, also one that left after the end.
+        // What was due before the end and left after it was sent until then, and is in a row.
         let last = self.wiring.times.clock.ns(self.wiring.last_sent());
         // Interrupted before its first packet it has no last one.
-        let end = if self.wiring.sent(|counters| counters.accepted.get()) == 0 || last < self.stopped {
-            self.stopped
-        } else {
-            last.after(1)
-        };
-        while let Some(row) = self.collector.next_remaining(end) {
+        if self.wiring.sent(|counters| counters.accepted.get()) > 0 && last >= self.stopped {
+            self.stopped = last.after(1);
+        }
+        while let Some(row) = self.collector.next_remaining(self.stopped) {
             self.write(&row);
         }
         if let Some(rows) = self.rows.take() {

@@ -122,7 +122,9 @@ fn evidence(
     };
     Evidence {
         asked_pps,
-        sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
+        sending_ns: sending_ns(job)
+            .saturating_sub(stalled_ns(job))
+            .saturating_sub(excused_ns(job, &ending.kept_stalls)),
         senders: job.wiring.send.len(),
         hindrance: hindrance(job, &ending.kept_stalls),
         is_answered: job.loads.iter().any(|load| load.asked),
@@ -141,7 +143,7 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     let rate_pps = total_rate(&job.loads).unwrap_or(f64::MAX) / queues as f64;
     // What fell due in a shorter one is sent right after.
     let caught_up_ns = (job.wiring.backlog as f64 / rate_pps * 1e9) as u64;
-    let sending_ns = (job.seconds() * 1e9) as u64;
+    let sending_ns = sending_ns(job);
     let stalled_on = |core: usize, waits: u64| -> u64 {
         let own = stalls.iter().filter(|stall| stall.core as usize == core);
         let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns) && stall.next >= waits);
@@ -175,6 +177,35 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     Hindrance {
         stalled_ns: mean(&stalled),
         full_ns: mean(&full),
+    }
+}
+
+fn sending_ns(job: &ActiveSend) -> u64 {
+    (job.seconds() * 1e9) as u64
+}
+
+/// What a sender owes at the end of its time it sends right after, ns: that it went on for longer is held against it, as
+/// else any sender would keep up with any rate for as long as its backlog lasts; but not what fell due in a stall at the
+/// end, which is caught up on as after any other.
+fn excused_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
+    let times = &job.wiring.times;
+    if times.end.0 == u64::MAX {
+        return 0;
+    }
+    let end = times.clock.ns(times.end);
+    let late_ns = job.stopped.since(end);
+    let end_ns = end.since(times.clock.ns(times.start));
+    let stalled_on = |core: usize| -> u64 {
+        let own = stalls.iter().filter(|stall| stall.core as usize == core);
+        let at_the_end = own.filter(|stall| stall.at_ns.saturating_add(late_ns) >= end_ns);
+        at_the_end.map(|stall| stall.gap_ns).sum()
+    };
+    let senders = job.wiring.send.iter();
+    let stalled_ns = senders.map(|side| stalled_on(side.place.core)).max().unwrap_or(0);
+    if late_ns <= stalled_ns.saturating_add(STALL_NS) {
+        late_ns
+    } else {
+        stalled_ns
     }
 }
 
