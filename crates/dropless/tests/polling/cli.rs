@@ -1,4 +1,4 @@
-//! Every page of the command line: as recorded in `tests/cli`, as printed in `docs/help`, and completions that complete.
+//! Every page of the command line: `--help` as in `docs/help`, others as recorded in `tests/cli`, and completions that complete.
 //!
 //! After a wanted change: `UPDATE=1 ./dev test cli::`.
 
