@@ -10,3 +10,6 @@ mod disk;
 mod foreign;
 mod input;
 mod merge;
+
+#[path = "../../../dropless/tests/polling/support/skip.rs"]
+mod skip;

@@ -15,3 +15,6 @@ mod page_files;
 mod printing;
 mod published;
 mod terminal;
+
+#[path = "../../../dropless/tests/polling/support/skip.rs"]
+mod skip;
