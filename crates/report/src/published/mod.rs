@@ -7,6 +7,7 @@ mod totals;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use measure::place::Owner;
 use measure::{FlowsSummary, Judged, Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +75,13 @@ impl State {
     /// Packets that these places have dropped.
     pub fn lost_at(&self, places: &[&str]) -> u64 {
         places.iter().filter_map(|place| self.places.get(*place)).sum()
+    }
+
+    /// Packets that its places lost, although nobody asked for that; as [`measure::Balance::lost`].
+    pub fn lost(&self) -> u64 {
+        let places = self.places.iter();
+        let lost = places.filter(|(name, _)| measure::Place::named(name).owner != Owner::Purpose);
+        lost.map(|(_, count)| count).sum()
     }
 
     /// Packets that consumers of a capture did not get.

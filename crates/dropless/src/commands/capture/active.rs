@@ -7,9 +7,7 @@ use capture::ring::share::Door;
 use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters, ReceivedCounters};
 use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
-use measure::place::{
-    FILTERED, RING_FULL, RX_MISSED, RX_NO_BUFFER, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED,
-};
+use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, ConsumerLevel, State, Totals};
 use report::rows::RowWriter;
@@ -30,9 +28,6 @@ use crate::run::listening::Listening;
 use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::{Active, Next};
-
-/// Where a frame is lost before it is in the ring; as in the ledger, without what was not wanted.
-const LOST_AT: [&str; 5] = [RING_FULL, TAP_BUDGET, TAP_FULL, RX_MISSED, RX_NO_BUFFER];
 
 /// One captured queue.
 pub struct CaptureSide {
@@ -318,7 +313,11 @@ impl Active for ActiveCapture {
     }
 
     fn settle(&self, state: &mut State) {
-        state.total.lost = state.lost_at(&LOST_AT);
+        // What its interfaces fail to send is none of its frames.
+        for place in ["tx_error", "tx_dropped"] {
+            state.places.remove(place);
+        }
+        state.total.lost = state.lost();
     }
 
     fn joined(&mut self, dir: &RunDir) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use dataplane::forward::Rewrite;
-use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TO_KERNEL, TX_FULL};
+use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, TO_KERNEL, TX_FULL};
 use measure::{QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
@@ -29,16 +29,6 @@ use crate::run::{Active, Next};
 const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied\n";
 /// From the index of the port that frames come in by to that of the one that they leave by.
 pub const WAYS: [(usize, usize); 2] = [(0, 1), (1, 0)];
-/// Where a frame is lost; as in the ledger, without what was denied.
-const LOST_AT: [&str; 7] = [
-    OVERSIZED,
-    TX_FULL,
-    KERNEL_FULL,
-    "tx_error",
-    "tx_dropped",
-    RX_MISSED,
-    RX_NO_BUFFER,
-];
 /// How long the end waits for what was taken to leave, at most: longer than a full queue is.
 const DRAIN: Duration = Duration::from_millis(200);
 /// How often that is looked at.
@@ -331,7 +321,7 @@ impl<J: Judges> Active for ActiveForward<J> {
     }
 
     fn settle(&self, state: &mut State) {
-        state.total.lost = state.lost_at(&LOST_AT);
+        state.total.lost = state.lost();
     }
 
     fn joined(&mut self, dir: &RunDir) {
