@@ -71,11 +71,11 @@ fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     )
 }
 
-/// The ports' counters. The memif driver forgets its own with its link, so that for it the queues speak.
+/// The ports' counters. Where a driver forgot its own, the queues speak.
 fn ports(job: &ActiveReflect, ends: &[PortEnd]) -> Vec<PortSummary> {
     let count = |(index, end): (usize, &PortEnd)| {
         let mut port = end.summary.clone();
-        if end.link_losses > 0 && port.driver == "net_memif" {
+        if end.forgets() {
             let sides = || job.sides.iter().filter(|side| side.place.port == index);
             port.rx_packets = sides().map(|side| side.counters.frames.get()).sum();
             port.tx_packets = sides().map(|side| side.counters.returned.get()).sum();
