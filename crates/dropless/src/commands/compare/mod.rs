@@ -76,13 +76,20 @@ pub fn run(args: &Args) -> Result<u8> {
         console,
         interrupt: &interrupt,
     };
+    let mut not_begun = Vec::new();
     for way in &plan.ways {
-        let measured = measure_way(&plan, way, &scene, &mut told);
+        let mut measured = unmeasured(way);
+        if measured.missing.is_none() && interrupt.is_set() {
+            measured.missing = Some("not begun".into());
+            not_begun.push(way.method.name());
+        } else if measured.missing.is_none() {
+            measure_way(&plan, way, &scene, &mut told, &mut measured);
+        }
         comparison.methods.push(measured);
     }
     comparison.interrupted = interrupt.is_set();
     comparison.recommendation = recommend(&plan, &comparison);
-    comparison.notes = notes(&plan, &comparison);
+    comparison.notes = notes(&plan, &comparison, &not_begun);
     comparison.notes.extend(dir.note());
     comparison.notes.extend(told.board().note());
     let _ = dir.write_labelled(file::COMPARE, &comparison);
@@ -133,26 +140,27 @@ fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendat
     )
 }
 
-/// All trials of one way. What goes wrong is its result: the other ways go on.
-fn measure_way(plan: &ComparePlan, way: &Way, scene: &Scene<'_>, told: &mut Trials) -> MethodResult {
-    let mut measured = MethodResult {
+fn unmeasured(way: &Way) -> MethodResult {
+    MethodResult {
         name: way.method.name().into(),
         words: way.method.words().into(),
         near: way.near.clone(),
         far: way.far.clone().unwrap_or_default(),
         missing: way.missing.clone(),
         ..MethodResult::default()
-    };
-    if measured.missing.is_some() {
-        return measured;
     }
-    if scene.interrupt.is_set() {
-        measured.missing = Some("not begun".into());
-        return measured;
-    }
-    let tried = try_way(plan, way, scene, told, &mut measured);
-    match tried {
-        Err(_) if scene.interrupt.is_set() => keep_finished(&mut measured),
+}
+
+/// All trials of one way. What goes wrong is its result: the other ways go on.
+fn measure_way(
+    plan: &ComparePlan,
+    way: &Way,
+    scene: &Scene<'_>,
+    told: &mut Trials,
+    measured: &mut MethodResult,
+) {
+    match try_way(plan, way, scene, told, measured) {
+        Err(_) if scene.interrupt.is_set() => keep_finished(measured),
         Err(error) => measured.missing = Some(format!("{error:#}")),
         Ok(()) => {}
     }
@@ -161,7 +169,6 @@ fn measure_way(plan: &ComparePlan, way: &Way, scene: &Scene<'_>, told: &mut Tria
         carried_pps: measured.lossless_pps,
         ..Bounds::default()
     });
-    measured
 }
 
 /// What the finished trials of an interrupted way say. Nobody looked for its limit to the end.
@@ -257,7 +264,7 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
     Ok(())
 }
 
-fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
+fn notes(plan: &ComparePlan, comparison: &Comparison, not_begun: &[&str]) -> Vec<Note> {
     let mut notes = vec![Note::new(
         "polls",
         "dropless polls in every way, so that its two cores are busy at any rate; a socket program that sleeps between packets uses less CPU at low rates, and answers later",
@@ -291,9 +298,9 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
     }
     if comparison.interrupted {
         let text = "interrupted: this is what was measured up to then";
-        let text = match &*names(|method| method.missing.as_deref() == Some("not begun")) {
-            "" => text.to_owned(),
-            names => format!("{text}; not begun: {names}"),
+        let text = match not_begun {
+            [] => text.to_owned(),
+            names => format!("{text}; not begun: {}", names.join(", ")),
         };
         notes.push(Note::new("interrupted", text));
     }
