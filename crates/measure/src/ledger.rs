@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::imbalance::Imbalance;
 pub use crate::place::NOT_AWAITED;
-use crate::place::{Balance, Charge, Place};
+use crate::place::{Balance, CORRUPT, Charge, LATE, Place, TOO_OLD};
 
 /// Frames that arrived while the receivers ran, by what they were.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -95,9 +95,9 @@ impl Ledger {
     /// Allots the missing packets (`accepted - received`) to the places in order, each at most what it counted.
     pub fn balance(input: LedgerInput) -> Ledger {
         let own = [
-            ("late", input.arrived.late),
-            ("too_old", input.arrived.too_old),
-            ("corrupt", input.arrived.corrupt),
+            (LATE, input.arrived.late),
+            (TOO_OLD, input.arrived.too_old),
+            (CORRUPT, input.arrived.corrupt),
         ];
         let others = input
             .places

@@ -47,6 +47,12 @@ pub struct Place {
     pub always: bool,
 }
 
+/// What came back after the drain time.
+pub const LATE: &str = "late";
+/// What came back older than the sequence window.
+pub const TOO_OLD: &str = "too_old";
+/// What came back damaged.
+pub const CORRUPT: &str = "corrupt";
 /// The place of packets nobody waits for (a run that only sends).
 pub const NOT_AWAITED: &str = "not_awaited";
 /// What the fault injector dropped.
@@ -73,6 +79,16 @@ pub const CUT_OFF: &str = "cut_off";
 pub const TAP_BUDGET: &str = "tap_budget";
 /// What a tap on another run did not copy, since its ring was full.
 pub const TAP_FULL: &str = "tap_full";
+/// What was still queued when the run ended.
+pub const HELD: &str = "held";
+/// What a driver still had in its transmit ring then.
+pub const TX_HELD: &str = "tx_held";
+/// What a port took and failed to send.
+pub const TX_ERROR: &str = "tx_error";
+/// What an interface threw away after the port had sent it.
+pub const TX_DROPPED: &str = "tx_dropped";
+/// What a port could not read: it was damaged on the way.
+pub const RX_ERROR: &str = "rx_error";
 /// What a port had no room for in its receive ring.
 pub const RX_MISSED: &str = "rx_missed";
 /// What a port had no buffer for.
@@ -90,7 +106,12 @@ pub const TO_KERNEL: &str = "to_kernel";
 /// What was addressed to the host, whose tap did not take it, or for which the worker had no time.
 pub const KERNEL_FULL: &str = "kernel_full";
 /// What begins the names of a reflector's places.
-pub const REFLECTOR: &str = "reflector_";
+const REFLECTOR: &str = "reflector_";
+
+/// The name of this place of a reflector.
+pub fn of_reflector(name: &str) -> String {
+    format!("{REFLECTOR}{name}")
+}
 
 const fn place(
     name: &'static str,
@@ -113,9 +134,9 @@ use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
 pub static PLACES: [Place; 28] = [
-    place("late", Path, Exact, "returned after the drain time", true),
-    place("too_old", Path, AtMost, "older than the sequence window", true),
-    place("corrupt", Path, Exact, "returned damaged", true),
+    place(LATE, Path, Exact, "returned after the drain time", true),
+    place(TOO_OLD, Path, AtMost, "older than the sequence window", true),
+    place(CORRUPT, Path, Exact, "returned damaged", true),
     place(FAULT_DROP, Purpose, Exact, "dropped on purpose (--fault)", false),
     place(
         RING_FULL,
@@ -205,20 +226,20 @@ pub static PLACES: [Place; 28] = [
         "the transmit queue stayed full for too long",
         false,
     ),
-    place("held", Sender, Exact, "still queued when the run ended", false),
+    place(HELD, Sender, Exact, "still queued when the run ended", false),
     place(
-        "tx_held",
+        TX_HELD,
         Sender,
         AtMost,
         "still in the driver's transmit ring at the end",
         false,
     ),
-    place("tx_error", Sender, AtMost, "transmit errors of the port", true),
+    place(TX_ERROR, Sender, AtMost, "transmit errors of the port", true),
     place(RX_NO_BUFFER, Receiver, AtMost, "no free buffer in our pool", true),
     place(RX_MISSED, Receiver, AtMost, "our receive ring was full", true),
-    place("rx_error", Receiver, AtMost, "receive errors of the port", true),
+    place(RX_ERROR, Path, AtMost, "receive errors of the port", true),
     place(
-        "tx_dropped",
+        TX_DROPPED,
         Path,
         AtMost,
         "thrown away by the interface: its other end has a full queue, or a smaller MTU",
@@ -234,7 +255,7 @@ pub static PLACES: [Place; 28] = [
 ];
 
 /// Of a reflector's own counters, those that count frames of its port and not packets that it handled.
-const FAR_AT_MOST: [&str; 4] = ["rx_missed", "rx_nombuf", "rx_error", "tx_error"];
+const FAR_AT_MOST: [&str; 4] = [RX_MISSED, RX_NO_BUFFER, RX_ERROR, TX_ERROR];
 
 impl Place {
     /// The place of this name. What is not known by name may have counted anything.

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, Promiscuous, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
+use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER, TX_DROPPED, TX_ERROR};
 use measure::{LinkState, Note, PortSummary};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
@@ -447,10 +448,10 @@ impl<'e> OpenPort<'e> {
 /// What a port of these counters lost, by place.
 pub fn losses(port: &PortSummary) -> [(&'static str, u64); 5] {
     [
-        ("tx_error", port.tx_errors),
-        ("tx_dropped", port.tx_dropped),
-        ("rx_nombuf", port.rx_nombuf),
-        ("rx_missed", port.rx_missed),
-        ("rx_error", port.rx_errors),
+        (TX_ERROR, port.tx_errors),
+        (TX_DROPPED, port.tx_dropped),
+        (RX_NO_BUFFER, port.rx_nombuf),
+        (RX_MISSED, port.rx_missed),
+        (RX_ERROR, port.rx_errors),
     ]
 }

@@ -10,7 +10,7 @@ use dataplane::reflect::{self, OwnMac, ReflectCounters, ReflectPlan, ReflectResu
 use dataplane::reflector_counters::OwnCounters;
 use dataplane::slot::{Fill, Slot};
 use measure::Clock;
-use measure::place::HOLD_NS;
+use measure::place::{HOLD_NS, OVERSIZED, TX_FULL};
 use wire::{Addresses, DropReason};
 
 use super::queues::QueuePlace;
@@ -111,8 +111,8 @@ pub fn drops<'s>(sides: impl IntoIterator<Item = &'s ReflectSide>) -> BTreeMap<S
         for reason in DropReason::ALL {
             *drops.entry(reason.name().into()).or_default() += counters.dropped[reason.index()].get();
         }
-        *drops.entry("oversized".into()).or_default() += counters.oversized.get();
-        *drops.entry("tx_full".into()).or_default() += counters.tx_full.get();
+        *drops.entry(OVERSIZED.into()).or_default() += counters.oversized.get();
+        *drops.entry(TX_FULL.into()).or_default() += counters.tx_full.get();
     }
     drops.retain(|_, count| *count > 0);
     drops

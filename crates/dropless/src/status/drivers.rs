@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use measure::PortSummary;
+use measure::place::{RX_MISSED, of_reflector};
 
 use crate::run::open::{OpenPort, losses};
 
@@ -30,9 +31,10 @@ impl Drivers {
     }
 
     /// What each place of theirs has lost by then.
-    pub fn places(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn places(&self) -> impl Iterator<Item = (String, u64)> {
         let lost = self.ports.iter().flat_map(losses);
-        lost.chain([("reflector_rx_missed", self.far_missed)])
+        let lost = lost.map(|(name, count)| (name.to_owned(), count));
+        lost.chain([(of_reflector(RX_MISSED), self.far_missed)])
     }
 
     /// The ports as they were then.

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::trial::{Ask, Extent, Losses, Trial};
 use crate::note::Note;
-use crate::place::{Owner, Place};
+use crate::place::{LATE, Owner, Place, TX_FULL, of_reflector};
 use crate::result::Percentiles;
 use crate::shortfall::Shortfall;
 use crate::summary::Summary;
@@ -94,14 +94,13 @@ impl Trial {
 fn losses(summary: &Summary, has: impl Fn(&str) -> bool) -> Losses {
     let mut losses = Losses::default();
     let receiver_stalled = has("receiver_stalled");
+    let gave_up = of_reflector(TX_FULL);
     for (name, &count) in &summary.ledger.lost_at {
         let whose = match (Place::named(name).owner, name.as_str()) {
-            // What a port could not read was damaged on the way.
-            (_, "rx_error") => &mut losses.path,
             // They may have come while it stood still.
-            (_, "late") if receiver_stalled || has("late_by_stall") => &mut losses.receiver,
+            (_, LATE) if receiver_stalled || has("late_by_stall") => &mut losses.receiver,
             // It found our ring full.
-            (_, "reflector_tx_full") if has("given_up_by_stall") => &mut losses.receiver,
+            (_, name) if name == gave_up && has("given_up_by_stall") => &mut losses.receiver,
             (Owner::Receiver, _) => &mut losses.receiver,
             (Owner::Sender, _) => &mut losses.sender,
             (Owner::FarSide, _) => &mut losses.reflector,

@@ -7,7 +7,9 @@ use capture::ring::share::Door;
 use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters, ReceivedCounters};
 use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
-use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
+use measure::place::{
+    FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, TX_DROPPED, TX_ERROR, UNWANTED,
+};
 use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, ConsumerLevel, State, Totals};
 use report::rows::RowWriter;
@@ -314,7 +316,7 @@ impl Active for ActiveCapture {
 
     fn settle(&self, state: &mut State) {
         // What its interfaces fail to send is none of its frames.
-        for place in ["tx_error", "tx_dropped"] {
+        for place in [TX_DROPPED, TX_ERROR] {
             state.places.remove(place);
         }
         state.total.lost = state.lost();

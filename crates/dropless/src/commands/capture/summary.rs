@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
+use measure::place::{
+    FILTERED, HELD, RING_FULL, RX_ERROR, RX_MISSED, RX_NO_BUFFER, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED,
+};
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, CaptureSummary, ConsumerSummary, Imbalance, Note, Place, PortSummary, Verdict, WorkerSummary,
@@ -110,10 +112,10 @@ fn ledger(ending: &Ending<'_>, tapped: Option<(u64, [u64; 2])>, total: Total, he
         (Place::named(SAMPLED_OUT), total.sampled_out),
         (Place::named(RING_FULL), total.ring_full),
         (Place::named(UNWANTED), total.unwanted),
-        (Place::named("held"), held),
-        (Place::named("rx_missed"), missed),
-        (Place::named("rx_nombuf"), no_buffer),
-        (Place::named("rx_error"), errors),
+        (Place::named(HELD), held),
+        (Place::named(RX_MISSED), missed),
+        (Place::named(RX_NO_BUFFER), no_buffer),
+        (Place::named(RX_ERROR), errors),
     ];
     Balance::of(seen, total.captured, counted)
 }

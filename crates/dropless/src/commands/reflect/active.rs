@@ -6,6 +6,7 @@ use std::time::Duration;
 use dataplane::reflect::OwnMac;
 use dataplane::reflector_counters::OwnCounters;
 use host::{Medium, PortTraits};
+use measure::place::FAULT_DROP;
 use measure::{Counter, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
@@ -155,7 +156,7 @@ impl ActiveReflect {
             for (name, count) in drops([side]) {
                 counters.add(&name, count);
             }
-            counters.add("fault_drop", side.faults.drop.get());
+            counters.add(FAULT_DROP, side.faults.drop.get());
         }
         counters
     }
@@ -212,7 +213,7 @@ impl Active for ActiveReflect {
             ..State::default()
         };
         state.add_places(drops(&self.sides));
-        state.add_places([("fault_drop", fault_drops(&self.sides))]);
+        state.add_places([(FAULT_DROP, fault_drops(&self.sides))]);
         state
     }
 

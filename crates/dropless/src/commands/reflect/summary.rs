@@ -1,5 +1,6 @@
 //! The ledger, the verdict and the summary of a reflecting run.
 
+use measure::place::{FAULT_DROP, HELD, TX_DROPPED, TX_ERROR};
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, Imbalance, Place, PortSummary, ReflectSummary, Verdict};
 use report::published::State;
@@ -57,10 +58,10 @@ fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     let errors = ends.iter().map(|end| end.summary.tx_errors).sum::<u64>();
     let thrown_away = thrown_away(ends);
     let own = [
-        ("tx_error", errors),
-        ("tx_dropped", thrown_away),
-        ("fault_drop", fault_drops(&job.sides)),
-        ("held", totals.map(|totals| totals.held).sum()),
+        (TX_ERROR, errors),
+        (TX_DROPPED, thrown_away),
+        (FAULT_DROP, fault_drops(&job.sides)),
+        (HELD, totals.map(|totals| totals.held).sum()),
     ];
     let counted = own.map(|(name, count)| (Place::named(name), count)).into_iter();
     let dropped = drops(&job.sides).into_iter();

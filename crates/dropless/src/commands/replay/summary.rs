@@ -1,6 +1,6 @@
 //! The ledger, the verdict and the summary of a replay.
 
-use measure::place::CUT_OFF;
+use measure::place::{CUT_OFF, HELD, TX_DROPPED, TX_ERROR, TX_HELD};
 use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Role};
 use measure::{
@@ -116,15 +116,15 @@ fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
     // In the hands of the reader, on the way from it, and in those of the worker.
     let cut_off = job.read.cut_off.get() + job.left + result.not_due;
     let mut places = vec![
-        (Place::named("held"), result.held),
+        (Place::named(HELD), result.held),
         (Place::named(CUT_OFF), cut_off),
-        (Place::named("tx_held"), ending.pools.held()),
+        (Place::named(TX_HELD), ending.pools.held()),
     ];
     places.extend(job.read.places().map(|(name, count)| (Place::named(name), count)));
     for port in &ending.ports {
-        places.push((Place::named("tx_error"), port.summary.tx_errors));
+        places.push((Place::named(TX_ERROR), port.summary.tx_errors));
     }
-    places.push((Place::named("tx_dropped"), thrown_away(&ending.ports)));
+    places.push((Place::named(TX_DROPPED), thrown_away(&ending.ports)));
     Balance::of(job.read.packets.get(), left, places)
 }
 

@@ -7,6 +7,9 @@ use dataplane::receive::{LaneResult, ReceiveCounters, ReceiveResult};
 use dataplane::reflect::ReflectCounters;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
+use measure::place::{
+    FAULT_DROP, HELD, OVERSIZED, RX_MISSED, TX_DROPPED, TX_ERROR, TX_FULL, TX_HELD, of_reflector,
+};
 use measure::{Evidence, Histogram, Jitter, LaneUnion, Percentiles, StreamSummary};
 use wire::{DropReason, Foreign};
 
@@ -111,7 +114,7 @@ impl<'w> Results<'w> {
             for kind in Foreign::ALL {
                 foreign(kind.name(), counters.foreign[kind.index()].get());
             }
-            foreign("oversized", counters.oversized.get());
+            foreign(OVERSIZED, counters.oversized.get());
             foreign("stale", counters.stale.get());
             foreign("never_sent", counters.never_sent.get());
         }
@@ -132,7 +135,7 @@ impl<'w> Results<'w> {
             received: ledger.received,
             intended: ledger.intended,
             unexplained: ledger.unexplained,
-            far_gave_up: ledger.lost_at.get("reflector_tx_full").copied().unwrap_or(0),
+            far_gave_up: ledger.lost_at.get(&of_reflector(TX_FULL)).copied().unwrap_or(0),
             perhaps_copies: self.unsure(),
             contradictions: sum(|receive| receive.contradictions),
             as_sent: sum(|receive| receive.as_sent),
@@ -162,38 +165,38 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
     let mut tell = |name: &str, count: u64| *raw.entry(name.to_owned()).or_default() += count;
     let held = ending.pools.held();
     if held > 0 {
-        lose("tx_held", held);
-        tell("tx_held", held);
+        lose(TX_HELD, held);
+        tell(TX_HELD, held);
     }
     for end in &ending.ports {
         for (name, count) in losses(&end.summary) {
             // A run that only sends leaves what comes back where it is: no loss of its own.
-            if name != "tx_dropped" && (!one_way || name == "tx_error") {
+            if name != TX_DROPPED && (!one_way || name == TX_ERROR) {
                 lose(name, count);
             }
             tell(name, count);
         }
     }
     for (name, count) in drops(&wiring.reflect) {
-        let place = format!("reflector_{name}");
+        let place = of_reflector(&name);
         lose(&place, count);
         tell(&place, count);
     }
     if !wiring.reflect.is_empty() {
         let sum =
             |pick: fn(&ReflectCounters) -> u64| wiring.reflect.iter().map(|side| pick(&side.counters)).sum();
-        tell("reflector_received", sum(|counters| counters.frames.get()));
-        tell("reflector_returned", sum(|counters| counters.returned.get()));
-        lose("reflector_held", results.reflector_held);
+        tell(&of_reflector("received"), sum(|counters| counters.frames.get()));
+        tell(&of_reflector("returned"), sum(|counters| counters.returned.get()));
+        lose(&of_reflector(HELD), results.reflector_held);
         let far_missed = ending.ports.iter().map(|port| port.far_missed).sum();
-        lose("reflector_rx_missed", far_missed);
+        lose(&of_reflector(RX_MISSED), far_missed);
     }
     for (name, count) in &job.told.counted {
         // The injector's own name, wherever it sits.
-        let place = if name == "fault_drop" {
+        let place = if name == FAULT_DROP {
             name.clone()
         } else {
-            format!("reflector_{name}")
+            of_reflector(name)
         };
         if loses_probes(name) {
             lose(&place, *count);
@@ -202,17 +205,15 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
     }
     for (name, count) in faults(&wiring.reflect) {
         if name == "drop" {
-            lose("fault_drop", count);
+            lose(FAULT_DROP, count);
         }
         tell(&format!("fault_{name}"), count);
     }
     // A veth tells some of what it throws away at its other end, too (`rx_dropped`), which a port there has counted as missed.
-    let missed = ["rx_missed", "reflector_rx_missed"].map(|name| places.get(name).copied().unwrap_or(0));
+    let missed =
+        [RX_MISSED.to_owned(), of_reflector(RX_MISSED)].map(|name| places.get(&name).copied().unwrap_or(0));
     let told = missed.iter().sum();
-    places.insert(
-        "tx_dropped".into(),
-        thrown_away(&ending.ports).saturating_sub(told),
-    );
+    places.insert(TX_DROPPED.into(), thrown_away(&ending.ports).saturating_sub(told));
     tell("tx_queue_full", wiring.sent(|counters| counters.queue_full.get()));
     let never_taken: u64 = results.send.iter().map(|send| send.unsent).sum();
     let input = LedgerInput {

@@ -1,6 +1,7 @@
 //! What a send run tells while it goes, from counters that workers publish anyhow; and at its end, from its result.
 
 use measure::Summary;
+use measure::place::{CORRUPT, FAULT_DROP, LATE, TOO_OLD, of_reflector};
 use report::published::{State, Totals};
 
 use super::wiring::Wiring;
@@ -15,12 +16,12 @@ pub fn state(wiring: &Wiring, judged_lost: u64, is_awaited: bool) -> State {
         ..State::default()
     };
     let dropped = drops(&wiring.reflect).into_iter();
-    state.add_places(dropped.map(|(name, count)| (format!("reflector_{name}"), count)));
+    state.add_places(dropped.map(|(name, count)| (of_reflector(&name), count)));
     state.add_places([
-        ("fault_drop", fault_drops(&wiring.reflect)),
-        ("late", wiring.received(|counters| counters.late.get())),
-        ("too_old", wiring.received(|counters| counters.too_old.get())),
-        ("corrupt", wiring.received(|counters| counters.corrupt.get())),
+        (FAULT_DROP, fault_drops(&wiring.reflect)),
+        (LATE, wiring.received(|counters| counters.late.get())),
+        (TOO_OLD, wiring.received(|counters| counters.too_old.get())),
+        (CORRUPT, wiring.received(|counters| counters.corrupt.get())),
     ]);
     state
 }

@@ -1,6 +1,9 @@
 //! The ledger, the verdict and the summary of forwarding.
 
-use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TO_KERNEL, TX_FULL};
+use measure::place::{
+    DENIED, HELD, KERNEL_FULL, OVERSIZED, RX_ERROR, RX_MISSED, RX_NO_BUFFER, TO_KERNEL, TX_DROPPED, TX_ERROR,
+    TX_FULL, TX_HELD,
+};
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, ForwardSummary, Imbalance, Place, PortSummary, RulesSummary, Verdict, WaySummary, expect,
@@ -133,13 +136,13 @@ fn counted<J: Judges>(job: &ActiveForward<J>, (from, to): (usize, usize), ending
             (TX_FULL, total.tx_full),
             (TO_KERNEL, total.to_kernel),
             (KERNEL_FULL, total.kernel_full),
-            ("held", held.sum()),
-            ("tx_held", ending.pools.held()),
-            ("tx_error", leaves.summary.tx_errors),
-            ("tx_dropped", leaves.summary.tx_dropped),
+            (HELD, held.sum()),
+            (TX_HELD, ending.pools.held()),
+            (TX_ERROR, leaves.summary.tx_errors),
+            (TX_DROPPED, leaves.summary.tx_dropped),
             (RX_MISSED, came.rx_missed),
             (RX_NO_BUFFER, came.rx_nombuf),
-            ("rx_error", came.rx_errors),
+            (RX_ERROR, came.rx_errors),
         ],
     }
 }
@@ -149,7 +152,7 @@ fn sums(one: &Counted, other: &Counted) -> Vec<(&'static str, u64)> {
     let pairs = one.places.iter().zip(&other.places);
     pairs
         .map(|((name, one), (_, other))| match *name {
-            "tx_held" => (*name, *one),
+            TX_HELD => (*name, *one),
             _ => (*name, one + other),
         })
         .collect()
