@@ -1,7 +1,5 @@
 /* Ports on the control path. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_eth_vhost.h>
@@ -10,7 +8,6 @@
 
 #include "shim.h"
 
-static_assert(DL_NAME_SIZE == RTE_ETH_XSTATS_NAME_SIZE, "xstat names");
 static_assert(DL_NO_PORT >= RTE_MAX_ETHPORTS, "no port");
 
 uint16_t dl_port_next(uint16_t from)
@@ -173,7 +170,7 @@ int dl_port_set_mac(uint16_t port, const uint8_t mac[6])
 	return rte_eth_dev_default_mac_addr_set(port, &address);
 }
 
-int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex)
+int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps)
 {
 	struct rte_eth_link link;
 	int result = rte_eth_link_get_nowait(port, &link);
@@ -181,7 +178,6 @@ int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex)
 	if (result == 0) {
 		*up = link.link_status == RTE_ETH_LINK_UP;
 		*speed_mbps = link.link_speed;
-		*full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
 	}
 	return result;
 }
@@ -218,39 +214,4 @@ int dl_port_stats(uint16_t port, struct dl_port_stats *stats)
 			.rx_nombuf = counted.rx_nombuf,
 		};
 	return result;
-}
-
-int dl_port_stats_reset(uint16_t port)
-{
-	return rte_eth_stats_reset(port);
-}
-
-int dl_port_xstats(uint16_t port, struct dl_xstat *room, unsigned size)
-{
-	int count = rte_eth_xstats_get_names(port, NULL, 0);
-	if (count <= 0 || room == NULL)
-		return count;
-
-	struct rte_eth_xstat_name *names = calloc((size_t)count, sizeof(*names));
-	struct rte_eth_xstat *values = calloc((size_t)count, sizeof(*values));
-	int result = -ENOMEM;
-	if (names != NULL && values != NULL) {
-		int named = rte_eth_xstats_get_names(port, names, (unsigned)count);
-		result = named < 0 ? named : rte_eth_xstats_get(port, values, (unsigned)count);
-		/* The number of counters changed between the calls: the caller asks anew. */
-		if (result >= 0 && (named != count || result != count))
-			result = -EAGAIN;
-	}
-	unsigned written = 0;
-	for (int i = 0; result > 0 && i < result && written < size; i++) {
-		if (values[i].id >= (uint64_t)count)
-			continue;
-		memcpy(room[written].name, names[values[i].id].name, DL_NAME_SIZE);
-		room[written].name[DL_NAME_SIZE - 1] = '\0';
-		room[written].value = values[i].value;
-		written++;
-	}
-	free(names);
-	free(values);
-	return result < 0 ? result : (int)written;
 }

@@ -130,12 +130,6 @@ struct dl_port_stats {
 	uint64_t ipackets, opackets, ibytes, obytes, imissed, ierrors, oerrors, rx_nombuf;
 };
 
-#define DL_NAME_SIZE 64
-struct dl_xstat {
-	char name[DL_NAME_SIZE];
-	uint64_t value;
-};
-
 /* The first port at or after `from`, or DL_NO_PORT. */
 uint16_t dl_port_next(uint16_t from);
 int dl_port_name(uint16_t port, char *room, size_t size);
@@ -152,11 +146,9 @@ int dl_port_stop(uint16_t port);
 int dl_port_close(uint16_t port);
 int dl_port_mac(uint16_t port, uint8_t mac[6]);
 int dl_port_set_mac(uint16_t port, const uint8_t mac[6]);
-int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex);
+int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps);
 /* Whether the guest of a vhost port posted receive buffers; 1 too where that cannot be told. */
 int dl_port_guest_posted(uint16_t port);
 int dl_port_stats(uint16_t port, struct dl_port_stats *stats);
-int dl_port_stats_reset(uint16_t port);
-int dl_port_xstats(uint16_t port, struct dl_xstat *room, unsigned size);
 
 #endif

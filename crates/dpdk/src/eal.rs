@@ -33,7 +33,7 @@ pub struct Eal {
 }
 
 impl Eal {
-    /// Starts DPDK with these arguments (without the program's name). Its log stays in memory: [`Eal::log_tail`].
+    /// Starts DPDK with these arguments (without the program's name). Its log stays in memory: what fails quotes the end of it.
     pub fn init(arguments: &[String]) -> Result<Self, EalError> {
         Self::start(arguments, false)
     }
@@ -131,11 +131,6 @@ impl Eal {
             names.extend(port_name(port));
             from = port + 1;
         }
-    }
-
-    /// The newest `count` lines of DPDK's log, oldest first.
-    pub fn log_tail(&self, count: usize) -> Vec<String> {
-        log::tail(count)
     }
 
     /// Does `work`; what libraries print meanwhile goes into the log if they are `chatty` and it is not shown.

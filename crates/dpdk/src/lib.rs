@@ -100,7 +100,7 @@ pub use packet_socket::{PacketSockets, Promiscuous};
 pub use pool::{MbufTrace, Pool};
 pub use port::{Link, Port};
 pub use queue::{RxQueue, TxQueue};
-pub use stats::{PortStats, QueueMissed};
+pub use stats::PortStats;
 pub use time::{
     Calibration, Reading, both_clocks, calibrate, calibrate_since, tsc, tsc_is_invariant, tsc_offset_bounds,
     tsc_synchronous,

@@ -5,7 +5,7 @@ use std::{cell::Cell, marker::PhantomData, sync::Arc};
 use dpdk_sys as sys;
 
 use crate::{
-    Capabilities, Device, Eal, PortConfig, PortError, PortStats, QueueMissed,
+    Capabilities, Device, Eal, PortConfig, PortError, PortStats,
     device::{failed, is_chatty},
     gate::Gate,
     interface_kept,
@@ -20,8 +20,6 @@ pub struct Link {
     pub up: bool,
     /// Its speed in Mbit/s, where it is known. Virtual devices make one up.
     pub speed_mbps: Option<u32>,
-    /// Both directions at once.
-    pub full_duplex: bool,
 }
 
 /// A configured port: stopped and closed when dropped. Its queues then give and take nothing.
@@ -134,16 +132,15 @@ impl<'e> Port<'e> {
 
     /// The link as it is now; does not wait for negotiation.
     pub fn link(&self) -> Result<Link, PortError> {
-        let (mut up, mut speed, mut duplex) = (0, 0, 0);
-        // SAFETY: three writable places; the port exists.
-        let result = unsafe { sys::dl_port_link(self.id, &raw mut up, &raw mut speed, &raw mut duplex) };
+        let (mut up, mut speed) = (0, 0);
+        // SAFETY: two writable places; the port exists.
+        let result = unsafe { sys::dl_port_link(self.id, &raw mut up, &raw mut speed) };
         self.check(result, "reading its link")?;
         // 0 is "none", all ones is "unknown".
         let speed_mbps = (speed != 0 && speed != u32::MAX).then_some(speed);
         Ok(Link {
             up: up != 0,
             speed_mbps,
-            full_duplex: duplex != 0,
         })
     }
 
@@ -169,26 +166,9 @@ impl<'e> Port<'e> {
         self.check(result, "setting its MAC address")
     }
 
-    /// The port's counters since it was started or reset.
+    /// The port's counters since it was started.
     pub fn stats(&self) -> Result<PortStats, PortError> {
         stats::port(self.id).map_err(|code| failed(&self.name, "reading its counters", code))
-    }
-
-    /// All the driver's own counters by name, in its order.
-    pub fn xstats(&self) -> Result<Vec<(String, u64)>, PortError> {
-        stats::extended(self.id).map_err(|code| failed(&self.name, "reading its extended counters", code))
-    }
-
-    /// What each receive queue lost, where the driver counts that by queue; empty where it counts by port only.
-    pub fn queue_missed(&self) -> Result<Vec<QueueMissed>, PortError> {
-        Ok(stats::queue_missed(self.driver_name(), &self.xstats()?))
-    }
-
-    /// Sets the port's counters to zero, where the driver can.
-    pub fn reset_stats(&self) -> Result<(), PortError> {
-        // SAFETY: the port exists.
-        let result = unsafe { sys::dl_port_stats_reset(self.id) };
-        self.check(result, "resetting its counters")
     }
 
     /// The port's name.

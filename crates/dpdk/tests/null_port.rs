@@ -56,14 +56,6 @@ fn a_worker_drives_a_null_port() {
     assert_eq!(pool.in_use(), 0, "14 were freed with the burst, 50 by the driver");
     let stats = port.stats().unwrap();
     assert_eq!((stats.ipackets, stats.opackets), (64, 50));
-    let xstats = port.xstats().unwrap();
-    assert!(xstats.contains(&("rx_good_packets".to_owned(), 64)), "{xstats:?}");
-    assert!(
-        port.queue_missed().unwrap().is_empty(),
-        "the null driver counts no losses"
-    );
-    port.reset_stats().unwrap();
-    assert_eq!(port.stats().unwrap().ipackets, 0);
 
     let panicked = thread::scope(|scope| {
         spawn_worker(scope, Some(&eal), 0, "fails", || panic!("as it should"))
