@@ -14,7 +14,7 @@ pub(crate) mod forward;
 pub(crate) mod generator;
 pub(crate) mod glance;
 pub(crate) mod judging;
-pub(crate) mod kernel_missed;
+pub(crate) mod kernel_counts;
 pub(crate) mod kernel_port;
 pub(crate) mod links;
 pub(crate) mod listening;

@@ -16,7 +16,7 @@ use report::number::counted;
 use xdp::{ProbesEnd, ProbesOf};
 
 use crate::run::below::Below;
-use crate::run::kernel_missed::KernelMissed;
+use crate::run::kernel_counts::KernelCounts;
 use crate::run::kernel_port::KernelPort;
 use crate::run::peer::Tending;
 
@@ -57,8 +57,8 @@ pub struct OpenPort<'e> {
     pub mac: [u8; 6],
     /// Buffers that its driver took when it started and never gives back.
     pub kept: u64,
-    /// What the kernel missed below it.
-    pub missed: KernelMissed,
+    /// What the kernel counts below it.
+    pub kernel: KernelCounts,
     /// The interface of the kernel that it works through.
     pub below: Option<Below>,
     /// What became of its link.
@@ -110,7 +110,7 @@ impl<'e> OpenPort<'e> {
             far: None,
             mac: [2, 0, 0, 0, 0, 1],
             kept: 0,
-            missed: KernelMissed::default(),
+            kernel: KernelCounts::default(),
             tending: Tending::default(),
             cut_at: None,
             longest: None,
@@ -125,7 +125,7 @@ impl<'e> OpenPort<'e> {
     /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
     pub fn begin(&mut self) {
         self.before = self.counted();
-        self.missed.begin(&self.uri);
+        self.kernel.begin(&self.uri);
         self.tending.carrier_losses = self.carrier_losses();
         if let Some(far) = &mut self.far {
             far.begin();
@@ -240,20 +240,20 @@ impl<'e> OpenPort<'e> {
         let told = of_sockets
             .into_iter()
             .chain(unsent)
-            .chain(self.missed.note(&self.uri));
+            .chain(self.kernel.note(&self.uri));
         told.chain(raised).chain(tags).collect()
     }
 
     /// Has the kernel take what a `packet:` port's driver asked for and the kernel had no room for: the driver asks again only
     /// with the next frame, and the last ones have none. Whether there is more that it may still take.
     pub fn send_the_rest(&self) -> bool {
-        let sockets = self.missed.sockets();
+        let sockets = self.kernel.sockets();
         sockets.send_the_rest() && sockets.unsent() > 0
     }
 
     /// The run has ended: what the kernel has not taken from it is not sent.
     pub fn give_the_rest_up(&mut self) {
-        let sockets = self.missed.sockets();
+        let sockets = self.kernel.sockets();
         self.unsent = sockets.unsent();
         self.had_service_tags |= sockets.has_service_tag(usize::MAX);
     }
@@ -352,7 +352,7 @@ impl<'e> OpenPort<'e> {
             below.look();
         }
         // A few at a time, as the worker has use for the cache lines.
-        self.had_service_tags |= self.missed.sockets().has_service_tag(16);
+        self.had_service_tags |= self.kernel.sockets().has_service_tag(16);
         let device = match &mut self.carrier {
             Carrier::Devices(devices) => devices.first_mut(),
             Carrier::Sockets(_) => None,
@@ -387,7 +387,7 @@ impl<'e> OpenPort<'e> {
             stats.oerrors
         };
         PortStats {
-            imissed: stats.imissed.max(self.missed.get()),
+            imissed: stats.imissed.max(self.kernel.missed()),
             opackets: stats.opackets.saturating_sub(self.unsent),
             oerrors: failed + self.unsent,
             ..stats
@@ -434,7 +434,7 @@ impl<'e> OpenPort<'e> {
             rx_nombuf: stats.rx_nombuf.saturating_sub(before.rx_nombuf),
             rx_errors: stats.ierrors.saturating_sub(before.ierrors),
             tx_errors: stats.oerrors.saturating_sub(before.oerrors),
-            tx_dropped: self.missed.thrown_away(),
+            tx_dropped: self.kernel.thrown_away(),
         }
     }
 

@@ -6,7 +6,7 @@ use host::{PortKind, PortUri, Sys};
 
 use super::Needs;
 use super::eal::{Device, packet_ring};
-use super::kernel_missed::KernelMissed;
+use super::kernel_counts::KernelCounts;
 use super::kernel_port::{KernelPort, SocketConfig};
 use super::open::{Carrier, Dpdk, OpenPort, Rx, Tx};
 use super::peer;
@@ -130,11 +130,11 @@ impl<'e> Opening<'_, 'e> {
             0
         };
         let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-        let missed = KernelMissed::from_now(uri, packet_ring(config.rx_descriptors, self.room))?;
+        let kernel = KernelCounts::from_now(uri, packet_ring(config.rx_descriptors, self.room))?;
         let rx = rx.into_iter().map(Rx::Device).collect();
         let tx = tx.into_iter().map(Tx::Device).collect();
         let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);
-        (open.mac, open.kept, open.missed) = (mac, kept, missed);
+        (open.mac, open.kept, open.kernel) = (mac, kept, kernel);
         if matches!(uri.kind, PortKind::Tap { .. }) {
             // Its driver takes none that is longer, nor any behind it (drivers/net/tap/rte_eth_tap.c, `pmd_tx_burst`).
             open.longest = Some(carries - wire::FCS_LEN);

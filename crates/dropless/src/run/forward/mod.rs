@@ -13,7 +13,7 @@ use measure::Note;
 use serde::Serialize;
 
 use crate::plan::{ForwardPlan, MachinePlan, USUAL_FRAME};
-use crate::run::kernel_missed::KernelMissed;
+use crate::run::kernel_counts::KernelCounts;
 use crate::run::kernel_port::SocketConfig;
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
@@ -102,7 +102,7 @@ impl<J: Judges> Job for ForwardJob<J> {
             if let Some(tap) = kernel_of(&self.plan, port) {
                 ports[tap].take_mac(*mac)?;
                 // What the host sends beyond its share is the kernel's to drop.
-                ports[tap].missed = KernelMissed::default();
+                ports[tap].kernel = KernelCounts::default();
             }
         }
         Ok(Vec::new())

@@ -1,5 +1,5 @@
-//! Frames that the kernel missed below a port, on an interface or in the sockets of a `packet:` port, and those that it has not
-//! taken from these yet.
+//! What the kernel counts below a port, on an interface or in the sockets of a `packet:` port: frames that it missed, threw away,
+//! or has not taken yet.
 
 use std::cell::Cell;
 
@@ -13,9 +13,9 @@ use report::number;
 /// Where a NIC, or its driver, counts what its ring had no room for; some count it in `rx_dropped`.
 const OF_NIC: &[&str] = &["rx_missed_errors", "rx_fifo_errors"];
 
-/// What the kernel has missed below a port since it was opened.
+/// What the kernel has counted below a port since it was opened.
 #[derive(Debug, Default)]
-pub struct KernelMissed {
+pub struct KernelCounts {
     /// The interface that counts it, and its counter.
     at: Option<(String, &'static str)>,
     interface: Growth,
@@ -23,7 +23,7 @@ pub struct KernelMissed {
     /// What was told of the sockets so far: the kernel forgets it.
     of_sockets: Cell<u64>,
     /// Of an interface that is the kernel's: what was lost before anything of ours could see it.
-    below: Option<Below>,
+    below: Option<LostBelow>,
     /// The interface that may throw away what its driver counts as sent.
     sends_by: Option<String>,
     thrown_away: Growth,
@@ -31,7 +31,7 @@ pub struct KernelMissed {
 
 /// What is lost below a port, and counted for whoever shares the interface or the cores: it is told, and charged to nobody.
 #[derive(Debug, Default)]
-struct Below {
+struct LostBelow {
     interface: String,
     nic: Growth,
     /// Frames without a place in the queue of a core. The interface also counts in `rx_dropped` what nobody wanted, and the cores
@@ -59,7 +59,7 @@ impl Growth {
     }
 }
 
-impl Below {
+impl LostBelow {
     /// What a NIC had no room for since the first look, and what the cores had not.
     fn look(&self) -> (u64, u64) {
         let sys = Sys::at("/");
@@ -70,32 +70,32 @@ impl Below {
     }
 }
 
-impl KernelMissed {
+impl KernelCounts {
     /// Counts from now on. The sockets of a `packet:` port have `rings`.
     pub fn from_now(uri: &PortUri, rings: PacketRing) -> Result<Self> {
-        let mut missed = Self::default();
+        let mut counts = Self::default();
         match &uri.kind {
             PortKind::Packet { interface, .. } => {
-                missed.sockets = PacketSockets::of(interface, rings)
+                counts.sockets = PacketSockets::of(interface, rings)
                     .with_context(|| format!("cannot look into the sockets of port {uri}"))?;
             }
             // Whoever it was that had no room.
-            PortKind::Xdp { interface, .. } => missed.at = Some((interface.clone(), "rx_dropped")),
+            PortKind::Xdp { interface, .. } => counts.at = Some((interface.clone(), "rx_dropped")),
             // What the kernel sends by it we receive.
-            PortKind::Tap { name, .. } => missed.at = Some((name.clone(), "tx_dropped")),
+            PortKind::Tap { name, .. } => counts.at = Some((name.clone(), "tx_dropped")),
             _ => {}
         }
-        missed.get();
-        missed.of_sockets.set(0);
-        Ok(missed)
+        counts.missed();
+        counts.of_sockets.set(0);
+        Ok(counts)
     }
 
     /// The run begins: what is lost from now on is told.
     pub fn begin(&mut self, uri: &PortUri) {
         self.below = uri.kind.interface().map(|interface| {
-            let below = Below {
+            let below = LostBelow {
                 interface: interface.to_owned(),
-                ..Below::default()
+                ..LostBelow::default()
             };
             below.look();
             below
@@ -119,7 +119,7 @@ impl KernelMissed {
     }
 
     /// What was missed since it was opened.
-    pub fn get(&self) -> u64 {
+    pub fn missed(&self) -> u64 {
         self.of_sockets
             .set(self.of_sockets.get() + self.sockets.new_drops());
         let at = self.at.as_ref();
@@ -133,7 +133,10 @@ impl KernelMissed {
         // That of an `xdp:` port counts what the cores dropped.
         let by_cores = if self.at.is_some() { 0 } else { by_cores };
         let told = [
-            (nic, "by a NIC whose ring was full (rx_missed_errors)"),
+            (
+                nic,
+                "by a NIC whose ring was full (rx_missed_errors)",
+            ),
             (
                 by_cores,
                 "by a core whose queue was full (net.core.netdev_max_backlog; over a veth its sender is told, and may send again)",
