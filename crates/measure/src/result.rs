@@ -239,23 +239,23 @@ pub struct ClockSummary {
     pub checked: bool,
 }
 
-/// A pause of a worker that was longer than its receive ring holds, one row of `stalls.csv`.
+/// A stall of a worker, which is longer than `--pause`; one row of `stalls.csv`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stall {
-    /// The core that paused.
+    /// The core that stalled.
     pub core: u32,
     /// What the worker does there.
     pub role: String,
-    /// When the pause ended, in ns since the start of the run.
+    /// When the stall ended, in ns since the start of the run.
     pub at_ns: u64,
     /// How long it took, in ns.
     pub gap_ns: u64,
-    /// How long the receive ring can hold at the rate of the run, in ns; 0 where there is no ring.
+    /// How long the receive ring can hold at the rate of the run, in ns; 0 where none loses packets: there is none, or senders wait.
     pub ring_holds_ns: u64,
     /// What had the core, where that was asked for (`--explain`).
     pub cause: Option<String>,
-    /// Packets that the worker moved in this pause.
+    /// Packets that the worker moved in this stall.
     pub moved: u64,
     /// Packets that it moved right after: what had waited.
     pub next: u64,
@@ -275,19 +275,19 @@ pub struct Explanation {
     pub explained: u64,
     /// By cause; what cost most comes first.
     pub causes: Vec<StallCause>,
-    /// What is not longer is no pause, ns.
+    /// What is not longer is no stall (`--pause`), ns.
     pub threshold_ns: u64,
-    /// The ports' counters were read this often, ns: pauses closer together cannot be told apart by packets.
+    /// The ports' counters were read this often, ns: stalls closer together cannot be told apart by packets.
     pub granularity_ns: u64,
-    /// Pauses that found no room, and are in none of these numbers.
+    /// Stalls that found no room, and are in none of these numbers.
     pub dropped: u64,
-    /// Why pauses have no causes, if they have none.
+    /// Why stalls have no causes, if they have none.
     pub untraced: Option<String>,
     /// Events of the kernel that were lost at least.
     pub events_lost: u64,
 }
 
-/// All pauses of one core with one cause.
+/// All stalls of one core with one cause.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StallCause {
@@ -295,9 +295,9 @@ pub struct StallCause {
     pub cause: String,
     /// The core.
     pub core: u32,
-    /// How many pauses.
+    /// How many stalls.
     pub pauses: u64,
-    /// Of these, pauses in which packets were missed.
+    /// Of these, stalls in which packets were missed.
     pub costly: u64,
     /// All of their time, ns.
     pub total_ns: u64,

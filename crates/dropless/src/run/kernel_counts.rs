@@ -135,7 +135,7 @@ impl KernelCounts {
         let told = [
             (
                 nic,
-                "by a NIC whose ring was full (rx_missed_errors)",
+                "by a NIC whose ring was full (rx_missed_errors, rx_fifo_errors)",
             ),
             (
                 by_cores,
