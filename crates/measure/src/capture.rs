@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::balance::Balance;
 use crate::note::Note;
-use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary,
 };

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::balance::Balance;
 use crate::filter::Judged;
 use crate::flows::FlowsSummary;
 use crate::note::Note;
-use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary,
     is_zero,

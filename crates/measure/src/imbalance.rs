@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::place::Balance;
+use crate::balance::Balance;
 
 /// An identity of the ledger that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

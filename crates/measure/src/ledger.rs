@@ -1,13 +1,14 @@
-//! The ledger of a `send` run, on top of the general one ([`crate::place::Balance`]): what was intended, what arrived,
+//! The ledger of a `send` run, on top of the general one ([`crate::balance::Balance`]): what was intended, what arrived,
 //! and whether the sums agree.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::balance::{Balance, Charge};
 use crate::imbalance::Imbalance;
 pub use crate::place::NOT_AWAITED;
-use crate::place::{Balance, CORRUPT, Charge, LATE, Place, TOO_OLD};
+use crate::place::{CORRUPT, LATE, Place, TOO_OLD};
 
 /// Frames that arrived while the receivers ran, by what they were.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 //! other, and [`comparison`] says by which way to send.
 #![forbid(unsafe_code)]
 
+pub mod balance;
 pub mod bucket;
 pub mod bunch;
 pub mod capture;
@@ -49,6 +50,7 @@ pub mod union;
 pub mod units;
 pub mod verdict;
 
+pub use balance::{Balance, Charge};
 pub use capture::{CaptureSummary, ConsumerSummary, FileSummary};
 pub use collect::{IntervalCollector, IntervalRow, IntervalTotals};
 pub use counter::Counter;
@@ -67,7 +69,7 @@ pub use ledger::{Arrived, Lane, Ledger, LedgerInput};
 pub use noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 pub use note::Note;
 pub use pacer::{Allowance, Pacer, Rate};
-pub use place::{Balance, Charge, Place};
+pub use place::Place;
 pub use replay::{ReplaySummary, StarvedSummary};
 pub use result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, Percentiles, PoolSummary,

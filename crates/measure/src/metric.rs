@@ -1,8 +1,9 @@
 //! The figures of a result by their names: what an expectation can be about, and what results are compared by.
 
+use crate::balance::Balance;
 use crate::capture::CaptureSummary;
 use crate::forward::ForwardSummary;
-use crate::place::{Balance, DENIED, FILTERED, RING_FULL, RX_MISSED, SAMPLED_OUT, TX_FULL};
+use crate::place::{DENIED, FILTERED, RING_FULL, RX_MISSED, SAMPLED_OUT, TX_FULL};
 use crate::replay::ReplaySummary;
 use crate::summary::Summary;
 use crate::units::{decimal_prefix, time_unit_ns};

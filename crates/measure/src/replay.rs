@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::balance::Balance;
 use crate::note::Note;
-use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, Percentiles, PoolSummary, PortSummary, QueueSummary,
     WorkerSummary,

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::balance::Balance;
 use crate::bunch::Bunch;
 use crate::ledger::Ledger;
 use crate::note::Note;
-use crate::place::{Balance, NOT_AWAITED};
+use crate::place::NOT_AWAITED;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, Percentiles, PoolSummary, PortSummary,
     QueueSummary, StreamSummary, WorkerSummary,

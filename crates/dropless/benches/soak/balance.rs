@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use measure::Balance;
 use measure::capture::CaptureSummary;
-use measure::place::Balance;
 use measure::result::PortSummary;
 use measure::run_result::RunResult;
 use measure::summary::{ReflectSummary, Summary};

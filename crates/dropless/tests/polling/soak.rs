@@ -10,10 +10,10 @@ mod plan;
 use std::collections::BTreeSet;
 
 use measure::ledger::{Arrived, Ledger, LedgerInput};
-use measure::place::{Balance, Place};
 use measure::result::PortSummary;
 use measure::summary::{ReflectSummary, Summary};
 use measure::verdict::Validity;
+use measure::{Balance, Place};
 
 use balance::{Account, Missing};
 use plan::{KINDS, Kind, Plan, after};
