@@ -1,4 +1,7 @@
-//! An open port: its queues, counters and link, whatever carries its packets.
+//! An open port: its queues, whatever carries its packets, with its link and its counters.
+
+mod counted;
+mod link;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
@@ -7,13 +10,13 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, Promiscuous, RxQueue, TxQueue};
-use host::{Medium, PortKind, PortTraits, PortUri, Sys};
-use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER, TX_DROPPED, TX_ERROR};
-use measure::{LinkState, Note, PortSummary};
+use host::{Medium, PortKind, PortTraits, PortUri};
+use measure::Note;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
-use report::number::counted;
 use xdp::{ProbesEnd, ProbesOf};
+
+pub use counted::losses;
 
 use crate::run::below::Below;
 use crate::run::kernel_counts::KernelCounts;
@@ -122,16 +125,6 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
-    pub fn begin(&mut self) {
-        self.before = self.counted();
-        self.kernel.begin(&self.uri);
-        self.tending.carrier_losses = self.carrier_losses();
-        if let Some(far) = &mut self.far {
-            far.begin();
-        }
-    }
-
     /// Keeps probes to these addresses from the kernel's IP, which would look for a route for each after a `packet:` port has
     /// read it: those of a run, or, at addresses that the kernel has not, any. Where the kernel cannot or we may not, it goes
     /// on doing so: that costs time and no packet.
@@ -161,14 +154,6 @@ impl<'e> OpenPort<'e> {
     /// What it granted of what was asked of it.
     pub fn granted(&self) -> Option<&PortConfig> {
         self.device().map(Port::granted)
-    }
-
-    /// The counters of all its devices or sockets; nothing where one cannot be read.
-    pub fn stats(&self) -> Option<PortStats> {
-        match &self.carrier {
-            Carrier::Devices(devices) => devices.iter().map(|port| port.stats().ok()).sum(),
-            Carrier::Sockets(port) => Some(port.stats()),
-        }
     }
 
     pub fn driver_and_name(&self) -> (String, String) {
@@ -209,55 +194,6 @@ impl<'e> OpenPort<'e> {
         Ok(())
     }
 
-    /// What is to be told of it at the end of a run.
-    pub fn last_notes(&self) -> Vec<Note> {
-        let unsent = (self.unsent > 0).then(|| {
-            let text = format!(
-                "{} still waited in the ring of port {} at the end, as its interface sends slower than it was given: not sent, and counted as tx_error",
-                counted(self.unsent, "frame"),
-                self.uri
-            );
-            Note::new("tx_unsent", text)
-        });
-        // To another kind of port the kernel hands what comes by any queue.
-        let below = self.below.as_ref().filter(|_| self.traits().needs_program);
-        let raised = below.and_then(Below::more_queues).map(|(had, has)| {
-            let text = format!(
-                "the interface of port {} had {} and was given {has} in the run: what came by the others went to the kernel",
-                self.uri,
-                counted(had.into(), "receive queue")
-            );
-            Note::new("queues_raised", text)
-        });
-        let tags = self.had_service_tags.then(|| {
-            let text = format!(
-                "frames with an 802.1ad tag (0x88a8) came to port {}, where DPDK's driver makes it one of 802.1Q (0x8100): so it is captured, and goes on",
-                self.uri
-            );
-            Note::new("service_tags_changed", text)
-        });
-        let of_sockets = self.sockets().map(KernelPort::last_notes).unwrap_or_default();
-        let told = of_sockets
-            .into_iter()
-            .chain(unsent)
-            .chain(self.kernel.note(&self.uri));
-        told.chain(raised).chain(tags).collect()
-    }
-
-    /// Has the kernel take what a `packet:` port's driver asked for and the kernel had no room for: the driver asks again only
-    /// with the next frame, and the last ones have none. Whether there is more that it may still take.
-    pub fn send_the_rest(&self) -> bool {
-        let sockets = self.kernel.sockets();
-        sockets.send_the_rest() && sockets.unsent() > 0
-    }
-
-    /// The run has ended: what the kernel has not taken from it is not sent.
-    pub fn give_the_rest_up(&mut self) {
-        let sockets = self.kernel.sockets();
-        self.unsent = sockets.unsent();
-        self.had_service_tags |= sockets.has_service_tag(usize::MAX);
-    }
-
     /// Packets that wait to be received in a queue of it, at least, before one is lost.
     pub fn rx_room(&self) -> u32 {
         match &self.carrier {
@@ -267,6 +203,15 @@ impl<'e> OpenPort<'e> {
                 self.traits().rx_room_max.min(granted)
             }
         }
+    }
+
+    /// How long its receive ring holds at `rate` packets/s; 0 where it is filled by this process, which waits, or by no one.
+    /// Somebody else's may wait, too, or throw packets away.
+    pub fn ring_holds_ns(&self, rate: f64) -> u64 {
+        if matches!(self.traits().medium, Medium::Process | Medium::Files) {
+            return 0;
+        }
+        (f64::from(self.rx_room()) / rate.max(1.0) * 1e9) as u64
     }
 
     /// Packets that wait to be sent in a queue of it.
@@ -318,140 +263,9 @@ impl<'e> OpenPort<'e> {
         self.uri.kind.traits()
     }
 
-    /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
-    pub fn link(&self) -> LinkState {
-        if let Some(interface) = self.interface() {
-            let sys = Sys::at("/");
-            let link = host::interface::link_of(&sys, interface);
-            let served = !self.traits().needs_program || host::xdp::program(&sys, interface).is_some();
-            return LinkState {
-                up: served && link.is_some_and(|link| link.up),
-                speed_mbps: link.and_then(|link| link.speed_mbps),
-            };
-        }
-        let link = self.device().and_then(|port| port.link().ok());
-        // Virtual devices make a speed up.
-        let is_real = self.traits().medium == Medium::Nic;
-        LinkState {
-            up: link.is_some_and(|link| link.up),
-            speed_mbps: link.and_then(|link| link.speed_mbps).filter(|_| is_real),
-        }
-    }
-
-    /// Whether the other end can take frames, where that is more than having a link.
-    pub fn takes_frames(&self) -> bool {
-        !self.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
-    }
-
-    /// The link, and what it takes to have one again.
-    pub fn tend(&mut self) -> LinkState {
-        // Before the link: what is lost after this is seen by the next look.
-        let carrier_losses = self.carrier_losses();
-        let link = self.link();
-        if let Some(below) = &self.below {
-            below.look();
-        }
-        // A few at a time, as the worker has use for the cache lines.
-        self.had_service_tags |= self.kernel.sockets().has_service_tag(16);
-        let device = match &mut self.carrier {
-            Carrier::Devices(devices) => devices.first_mut(),
-            Carrier::Sockets(_) => None,
-        };
-        self.tending.look(link.up, carrier_losses, device, &self.uri);
-        link
-    }
-
-    /// How often the interface below it has lost its carrier.
-    fn carrier_losses(&self) -> Option<u64> {
-        host::interface::carrier_losses(&Sys::at("/"), self.interface()?)
-    }
-
-    /// Whether it has no link, and gets one by calling again.
-    pub fn is_calling(&self) -> bool {
-        let traits = self.traits();
-        self.tending.is_down() && traits.calls && !traits.calls_once
-    }
-
-    /// Whether the interface below it has been removed, or was for a while.
-    pub fn is_gone(&self) -> bool {
-        self.below.as_ref().is_some_and(Below::is_gone)
-    }
-
-    /// The counters since it was opened, and what the kernel missed below it: where driver and kernel count, it is the same
-    /// packets. What its driver counts as sent and was not is an error; what it refused to take is none, and still ours.
-    fn counted(&self) -> PortStats {
-        let stats = self.stats().unwrap_or_default();
-        let failed = if self.traits().counts_refusals {
-            0
-        } else {
-            stats.oerrors
-        };
-        PortStats {
-            imissed: stats.imissed.max(self.kernel.missed()),
-            opackets: stats.opackets.saturating_sub(self.unsent),
-            oerrors: failed + self.unsent,
-            ..stats
-        }
-    }
-
-    /// Frames that nobody had room for in the run.
-    pub fn rx_missed(&self) -> u64 {
-        self.counted().imissed.saturating_sub(self.before.imissed)
-    }
-
-    /// Frames that were lost on their way into the run: nobody had room for them, or a buffer.
-    pub fn rx_lost(&self) -> u64 {
-        let (stats, before) = (self.counted(), &self.before);
-        let no_buffer = stats.rx_nombuf.saturating_sub(before.rx_nombuf);
-        stats.imissed.saturating_sub(before.imissed) + no_buffer
-    }
-
-    /// What the other end of an embedded ring missed.
-    pub fn far_missed(&self) -> u64 {
-        self.far.as_ref().map_or(0, |far| far.rx_missed())
-    }
-
-    /// How long its receive ring holds at `rate` packets/s; 0 where it is filled by this process, which waits, or by no one.
-    /// Somebody else's may wait, too, or throw packets away.
-    pub fn ring_holds_ns(&self, rate: f64) -> u64 {
-        if matches!(self.traits().medium, Medium::Process | Medium::Files) {
-            return 0;
-        }
-        (f64::from(self.rx_room()) / rate.max(1.0) * 1e9) as u64
-    }
-
-    pub fn summary(&self) -> PortSummary {
-        let (stats, before) = (self.counted(), &self.before);
-        let (driver, name) = self.driver_and_name();
-        PortSummary {
-            uri: self.uri.to_string(),
-            driver,
-            name,
-            link: self.link(),
-            tx_packets: stats.opackets,
-            rx_packets: stats.ipackets,
-            rx_missed: stats.imissed.saturating_sub(before.imissed),
-            rx_nombuf: stats.rx_nombuf.saturating_sub(before.rx_nombuf),
-            rx_errors: stats.ierrors.saturating_sub(before.ierrors),
-            tx_errors: stats.oerrors.saturating_sub(before.oerrors),
-            tx_dropped: self.kernel.thrown_away(),
-        }
-    }
-
     /// The interface of the kernel that it works through.
     pub fn interface(&self) -> Option<&str> {
         let own = || self.sockets()?.interface.as_deref();
         self.uri.kind.interface().or_else(own)
     }
-}
-
-/// What a port of these counters lost, by place.
-pub fn losses(port: &PortSummary) -> [(&'static str, u64); 5] {
-    [
-        (TX_ERROR, port.tx_errors),
-        (TX_DROPPED, port.tx_dropped),
-        (RX_NO_BUFFER, port.rx_nombuf),
-        (RX_MISSED, port.rx_missed),
-        (RX_ERROR, port.rx_errors),
-    ]
 }

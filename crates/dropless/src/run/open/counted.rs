@@ -1,0 +1,142 @@
+//! The counters of an open port in a run: its driver's, or its sockets', and the kernel's below them.
+
+use dpdk::PortStats;
+use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER, TX_DROPPED, TX_ERROR};
+use measure::{Note, PortSummary};
+use report::number::counted;
+
+use super::{Carrier, OpenPort};
+use crate::run::below::Below;
+use crate::run::kernel_port::KernelPort;
+
+impl OpenPort<'_> {
+    /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
+    pub fn begin(&mut self) {
+        self.before = self.counted();
+        self.kernel.begin(&self.uri);
+        self.tending.carrier_losses = self.carrier_losses();
+        if let Some(far) = &mut self.far {
+            far.begin();
+        }
+    }
+
+    /// The counters of all its devices or sockets; nothing where one cannot be read.
+    pub fn stats(&self) -> Option<PortStats> {
+        match &self.carrier {
+            Carrier::Devices(devices) => devices.iter().map(|port| port.stats().ok()).sum(),
+            Carrier::Sockets(port) => Some(port.stats()),
+        }
+    }
+
+    /// The counters since it was opened, and what the kernel missed below it: where driver and kernel count, it is the same
+    /// packets. What its driver counts as sent and was not is an error; what it refused to take is none, and still ours.
+    fn counted(&self) -> PortStats {
+        let stats = self.stats().unwrap_or_default();
+        let failed = if self.traits().counts_refusals {
+            0
+        } else {
+            stats.oerrors
+        };
+        PortStats {
+            imissed: stats.imissed.max(self.kernel.missed()),
+            opackets: stats.opackets.saturating_sub(self.unsent),
+            oerrors: failed + self.unsent,
+            ..stats
+        }
+    }
+
+    /// Frames that nobody had room for in the run.
+    pub fn rx_missed(&self) -> u64 {
+        self.counted().imissed.saturating_sub(self.before.imissed)
+    }
+
+    /// Frames that were lost on their way into the run: nobody had room for them, or a buffer.
+    pub fn rx_lost(&self) -> u64 {
+        let (stats, before) = (self.counted(), &self.before);
+        let no_buffer = stats.rx_nombuf.saturating_sub(before.rx_nombuf);
+        stats.imissed.saturating_sub(before.imissed) + no_buffer
+    }
+
+    /// What the other end of an embedded ring missed.
+    pub fn far_missed(&self) -> u64 {
+        self.far.as_ref().map_or(0, |far| far.rx_missed())
+    }
+
+    pub fn summary(&self) -> PortSummary {
+        let (stats, before) = (self.counted(), &self.before);
+        let (driver, name) = self.driver_and_name();
+        PortSummary {
+            uri: self.uri.to_string(),
+            driver,
+            name,
+            link: self.link(),
+            tx_packets: stats.opackets,
+            rx_packets: stats.ipackets,
+            rx_missed: stats.imissed.saturating_sub(before.imissed),
+            rx_nombuf: stats.rx_nombuf.saturating_sub(before.rx_nombuf),
+            rx_errors: stats.ierrors.saturating_sub(before.ierrors),
+            tx_errors: stats.oerrors.saturating_sub(before.oerrors),
+            tx_dropped: self.kernel.thrown_away(),
+        }
+    }
+
+    /// What is to be told of it at the end of a run.
+    pub fn last_notes(&self) -> Vec<Note> {
+        let unsent = (self.unsent > 0).then(|| {
+            let text = format!(
+                "{} still waited in the ring of port {} at the end, as its interface sends slower than it was given: not sent, and counted as tx_error",
+                counted(self.unsent, "frame"),
+                self.uri
+            );
+            Note::new("tx_unsent", text)
+        });
+        // To another kind of port the kernel hands what comes by any queue.
+        let below = self.below.as_ref().filter(|_| self.traits().needs_program);
+        let raised = below.and_then(Below::more_queues).map(|(had, has)| {
+            let text = format!(
+                "the interface of port {} had {} and was given {has} in the run: what came by the others went to the kernel",
+                self.uri,
+                counted(had.into(), "receive queue")
+            );
+            Note::new("queues_raised", text)
+        });
+        let tags = self.had_service_tags.then(|| {
+            let text = format!(
+                "frames with an 802.1ad tag (0x88a8) came to port {}, where DPDK's driver makes it one of 802.1Q (0x8100): so it is captured, and goes on",
+                self.uri
+            );
+            Note::new("service_tags_changed", text)
+        });
+        let of_sockets = self.sockets().map(KernelPort::last_notes).unwrap_or_default();
+        let told = of_sockets
+            .into_iter()
+            .chain(unsent)
+            .chain(self.kernel.note(&self.uri));
+        told.chain(raised).chain(tags).collect()
+    }
+
+    /// Has the kernel take what a `packet:` port's driver asked for and the kernel had no room for: the driver asks again only
+    /// with the next frame, and the last ones have none. Whether there is more that it may still take.
+    pub fn send_the_rest(&self) -> bool {
+        let sockets = self.kernel.sockets();
+        sockets.send_the_rest() && sockets.unsent() > 0
+    }
+
+    /// The run has ended: what the kernel has not taken from it is not sent.
+    pub fn give_the_rest_up(&mut self) {
+        let sockets = self.kernel.sockets();
+        self.unsent = sockets.unsent();
+        self.had_service_tags |= sockets.has_service_tag(usize::MAX);
+    }
+}
+
+/// What a port of these counters lost, by place.
+pub fn losses(port: &PortSummary) -> [(&'static str, u64); 5] {
+    [
+        (TX_ERROR, port.tx_errors),
+        (TX_DROPPED, port.tx_dropped),
+        (RX_NO_BUFFER, port.rx_nombuf),
+        (RX_MISSED, port.rx_missed),
+        (RX_ERROR, port.rx_errors),
+    ]
+}
