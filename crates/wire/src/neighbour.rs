@@ -42,25 +42,11 @@ pub fn arp_request(mac: Mac, ip: Ipv4Addr, target: Ipv4Addr, vlans: &[VlanTag]) 
     bytes
 }
 
-/// Tells everybody that `ip` is at `mac` (RFC 5227 section 3, an ARP announcement).
-#[must_use]
-pub fn gratuitous_arp(mac: Mac, ip: Ipv4Addr, vlans: &[VlanTag]) -> Vec<u8> {
-    arp_request(mac, ip, ip, vlans)
-}
-
 /// A question for `target` to its solicited-node multicast group.
 #[must_use]
 pub fn neighbour_solicitation(mac: Mac, ip: Ipv6Addr, target: Ipv6Addr, vlans: &[VlanTag]) -> Vec<u8> {
     let message = message(SOLICITATION, 0, target, SOURCE_LINK_LAYER, mac);
     discovery(mac, ip, solicited_node(target), &message, vlans)
-}
-
-/// Tells all nodes that `ip` is at `mac` (RFC 4861 section 7.2.6), the IPv6 counterpart of a gratuitous ARP.
-#[must_use]
-pub fn unsolicited_advertisement(mac: Mac, ip: Ipv6Addr, vlans: &[VlanTag]) -> Vec<u8> {
-    const OVERRIDE: u8 = 0x20;
-    let message = message(ADVERTISEMENT, OVERRIDE, ip, TARGET_LINK_LAYER, mac);
-    discovery(mac, ip, ALL_NODES, &message, vlans)
 }
 
 /// A discovery message with one link-layer address option, its checksum zero.

@@ -183,12 +183,6 @@ impl Template {
         &self.bytes
     }
 
-    /// Offset of the probe in the frame.
-    #[must_use]
-    pub const fn probe_offset(&self) -> usize {
-        self.probe_at
-    }
-
     /// Offset of the UDP header in the frame.
     #[must_use]
     pub const fn udp_offset(&self) -> usize {
@@ -211,12 +205,6 @@ impl Template {
     #[must_use]
     pub const fn is_ipv6(&self) -> bool {
         self.ipv6
-    }
-
-    /// Whether the NIC is to complete the UDP checksum.
-    #[must_use]
-    pub const fn is_checksum_offloaded(&self) -> bool {
-        self.patch == 0
     }
 
     /// Number of flows asked for.

@@ -58,16 +58,6 @@ impl Goal {
         }
     }
 
-    /// One long trial decides (RFC 2544): no bad one is tolerated.
-    pub fn conservative(duration_ns: u64) -> Goal {
-        Goal {
-            exceed_ratio: 0.0,
-            final_duration_ns: duration_ns,
-            duration_sum_ns: duration_ns,
-            ..Goal::ndr()
-        }
-    }
-
     /// Reads `ndr`, `pdr` or `FIELD=VALUE,...`, on top of `base` for what it does not say.
     pub fn parse(text: &str, base: &Goal) -> Result<Goal, GoalError> {
         let mut goal = base.clone();

@@ -20,12 +20,6 @@ pub struct Rows {
 const MANY: u32 = u32::MAX;
 
 impl Rows {
-    /// Words that a row of so many rules takes: bits, and their summary.
-    pub const fn stride_of(rules: usize) -> usize {
-        let words = rules.div_ceil(64);
-        if words > 1 { words + words.div_ceil(64) } else { 1 }
-    }
-
     /// Words of a row with its summary.
     pub const fn stride(&self) -> usize {
         if self.words > 1 {

@@ -10,14 +10,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::common::vectors::{
-    ARP_REPLY, ARP_REQUEST, ECHO_REPLY, ECHO_REQUEST, ECHO6_REPLY, ECHO6_REQUEST, GARP, NA, NA_ALL, NA_BARE,
-    NS, NS_NONCE, NS_SENT, NS_UNICAST,
+    ARP_REPLY, ARP_REQUEST, ECHO_REPLY, ECHO_REQUEST, ECHO6_REPLY, ECHO6_REQUEST, NA, NA_ALL, NA_BARE, NS,
+    NS_NONCE, NS_SENT, NS_UNICAST,
 };
 use crate::common::{be16, hex, slow_sum, tag};
 use proptest::prelude::*;
-use wire::neighbour::{
-    arp_request, gratuitous_arp, neighbour_solicitation, parse_reply, unsolicited_advertisement,
-};
+use wire::neighbour::{arp_request, neighbour_solicitation, parse_reply};
 use wire::{Addresses, TPID_CUSTOMER, VlanTag, answer};
 
 const ME: [u8; 6] = [2, 0, 0, 0, 0, 0xAA];
@@ -76,14 +74,10 @@ fn padding_stays_behind_arp_and_echo() {
 
 #[test]
 fn builders_make_the_frames_of_an_independent_tool() {
-    let mut garp = hex(GARP);
-    garp.resize(60, 0);
-    assert_eq!(gratuitous_arp(ME, MY_V4, &[TAG]), garp);
     assert_eq!(neighbour_solicitation(ME, MY_V6, HOST_V6, &[TAG]), hex(NS_SENT));
     let mut request = hex(ARP_REQUEST);
     request.resize(60, 0);
     assert_eq!(arp_request(HOST, HOST_V4, MY_V4, &[]), request);
-    assert_eq!(unsolicited_advertisement(ME, MY_V6, &[]), hex(NA_ALL));
 }
 
 #[test]

@@ -42,7 +42,6 @@ proptest! {
             prop_assert!(found.src.port() >= spec.src.port().min(1024));
         }
         prop_assert_eq!(found.udp_at, template.udp_offset());
-        prop_assert_eq!(found.udp_at + 8, template.probe_offset());
         prop_assert_eq!(template.l2_len() + template.l3_len(), found.udp_at);
 
         let (probe, rest) = found.payload.split_at(PROBE_LEN);
@@ -68,7 +67,6 @@ proptest! {
     ) {
         let plain = Template::new(&spec).unwrap();
         let offloaded = plain.clone().with_checksum_offload();
-        prop_assert!(offloaded.is_checksum_offloaded() && !plain.is_checksum_offloaded());
         let flow = flow_seed % spec.flows;
         let mut frame = packet(&offloaded, time_ns, lag, sequence, flow);
         let found = dissect_without_udp_checksum(&frame).map_err(TestCaseError::fail)?;
