@@ -1,8 +1,11 @@
-//! What `/proc/cpuinfo` says of the processor.
+//! What the kernel says of the processor (`/proc/cpuinfo`), and the unit of its times.
 
 use std::collections::BTreeMap;
 
 use crate::Sys;
+
+/// Ticks a second in which the kernel tells times in `/proc` (`USER_HZ`, `proc_stat(5)`), on every architecture that this runs on.
+pub const USER_HZ: u64 = 100;
 
 /// The fields of the first CPU.
 pub fn fields(sys: &Sys) -> BTreeMap<String, String> {

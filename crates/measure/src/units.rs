@@ -311,17 +311,22 @@ pub fn format_count(count: u64) -> String {
     out
 }
 
-/// A part of a whole in percent: never `0 %` for something, never `100 %` for less than everything.
-pub fn format_share(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".to_owned();
-    }
-    let percent = 100.0 * part as f64 / whole as f64;
+/// A part of a whole (0 to 1) in percent: never `0 %` for something.
+pub fn format_part(part: f64) -> String {
     match part {
-        0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
+        _ if part < 1e-6 => "<0.0001 %".to_owned(),
+        _ => format!("{:.4} %", part * 100.0),
+    }
+}
+
+/// The same of two counts, and never `100 %` for less than everything.
+pub fn format_share(part: u64, whole: u64) -> String {
+    let share = part as f64 / whole as f64;
+    match part {
+        _ if whole == 0 => "-".to_owned(),
         _ if part == whole => "100 %".to_owned(),
-        _ if percent < 0.000_1 => "<0.0001 %".to_owned(),
-        _ if part < whole && percent > 99.999_9 => ">99.9999 %".to_owned(),
-        _ => format!("{percent:.4} %"),
+        _ if part < whole && share > 0.999_999 => ">99.9999 %".to_owned(),
+        _ => format_part(share),
     }
 }

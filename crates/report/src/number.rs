@@ -1,7 +1,7 @@
 //! Writes numbers for people, as `measure` writes them in its reasons.
 
 pub use measure::units::{
-    format_bps as bps, format_count as count, format_rate as pps, format_share as share,
+    format_bps as bps, format_count as count, format_part as loss, format_rate as pps, format_share as share,
 };
 
 /// A time of so many ns in the unit that suits it: `850 ns`, `1.234 us`.
@@ -20,15 +20,6 @@ pub fn ratio(part: f64) -> String {
         0.0 => "0 %".to_owned(),
         _ if part.abs() < 1e-6 => format!("{:.2e} %", part * 100.0),
         _ => format!("{:.4} %", part * 100.0),
-    }
-}
-
-/// A loss as a headline writes it.
-pub fn loss(part: f64) -> String {
-    if part > 0.0 && part < 1e-6 {
-        "<0.0001 %".to_owned()
-    } else {
-        ratio(part)
     }
 }
 

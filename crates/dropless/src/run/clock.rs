@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use dpdk::{Calibration, Reading};
+use host::cpu::USER_HZ;
 use measure::{Clock, ClockSummary, Ticks};
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::{SysconfVar, sysconf};
 use procfs_core::FromRead as _;
 use procfs_core::process::Stat;
 
@@ -91,8 +91,7 @@ impl RunClock {
 /// How old this process is. Of now, and no instant of the counter: over days the two drift apart.
 fn process_age() -> Option<Duration> {
     let stat = Stat::from_file("/proc/self/stat").ok()?;
-    let per_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
-    let started_ns = stat.starttime.checked_mul(1_000_000_000 / per_second)?;
+    let started_ns = stat.starttime.checked_mul(1_000_000_000 / USER_HZ)?;
     let since_boot = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
     since_boot.checked_sub(Duration::from_nanos(started_ns))
 }

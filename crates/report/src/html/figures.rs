@@ -6,7 +6,7 @@ use super::element::{details, figure};
 use crate::load::series::{Origin, Point};
 use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series};
-use crate::number::{count, counted, pps, time};
+use crate::number::{count, counted, loss, pps, time};
 use crate::sheet::Sheet;
 use crate::table::{Cell, bad};
 
@@ -74,9 +74,7 @@ fn largest(point: &Point, channel: Channel) -> Option<f64> {
 pub fn show(channel: Channel, value: f64) -> String {
     match channel {
         Channel::Sent | Channel::Received => pps(value),
-        Channel::Loss if value == 0.0 => "0 %".to_owned(),
-        Channel::Loss if value < 0.0001 => "<0.0001 %".to_owned(),
-        Channel::Loss => format!("{value:.4} %"),
+        Channel::Loss => loss(value / 100.0),
         _ => time(value),
     }
 }

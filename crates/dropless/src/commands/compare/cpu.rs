@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use host::cpu::USER_HZ;
 use procfs_core::FromRead as _;
 use procfs_core::process::Schedstat;
 
@@ -10,8 +11,6 @@ use super::result::Cpu;
 
 /// From the start of a sender's worker to its first packet, about.
 const LEAD: Duration = Duration::from_millis(60);
-/// `USER_HZ`: the unit of /proc/stat.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Clone, Copy)]
 struct Look {
@@ -88,7 +87,7 @@ impl CpuWatch {
             near_cores: cores(|look| look.near_ns),
             far_cores: self.far.map(|_| cores(|look| look.far_ns)),
             ksoftirqd_cores: cores(|look| look.ksoftirqd_ns),
-            softirq_cores: ticks as f64 / TICKS_PER_SECOND / seconds,
+            softirq_cores: ticks as f64 / USER_HZ as f64 / seconds,
         })
     }
 }
