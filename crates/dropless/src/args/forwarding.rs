@@ -121,3 +121,21 @@ impl ForwardingArgs {
         Ok(plan)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_but_force_means_nothing_without_two_ports() {
+        let command = ForwardingArgs::augment_args(clap::Command::new("forwarding"));
+        let own = command
+            .get_arguments()
+            .map(|argument| argument.get_id().as_str());
+        let mut own: Vec<&str> = own.filter(|id| *id != "force").collect();
+        let mut named = ForwardingArgs::FLAGS.to_vec();
+        own.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(named, own);
+    }
+}
