@@ -2,18 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const SECONDS_PER_DAY: u64 = 86_400;
+use jiff::Timestamp;
 
 /// The moment as `2025-11-20T23-30-45Z`: sorts by time, and has no character that a file system or a shell
 /// minds. Moments before 1970 read as 1970.
 pub fn stamp(moment: SystemTime) -> String {
-    let seconds = moment
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    let (year, month, day) = civil_date(seconds / SECONDS_PER_DAY);
-    let of_day = seconds % SECONDS_PER_DAY;
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}Z")
+    let moment = Timestamp::try_from(moment.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
+    moment.strftime("%Y-%m-%dT%H-%M-%SZ").to_string()
 }
 
 /// A name such as `2025-11-20T23-30-45Z-send`: the moment, and what follows it.
@@ -35,25 +30,6 @@ pub fn stamped(name: &str) -> Option<(&str, &str)> {
 pub fn spoken(stamp: &str, between: &str) -> String {
     let (day, time) = stamp.trim_end_matches('Z').split_once('T').unwrap_or((stamp, ""));
     format!("{day}{between}{}", time.replace('-', ":"))
-}
-
-/// Year, month and day of the Gregorian calendar, `days` after 1970-01-01.
-/// The year is taken to start in March, which puts the leap day last (Hinnant, "`chrono`-compatible low-level
-/// date algorithms", `civil_from_days`).
-fn civil_date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468; // from 0000-03-01
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

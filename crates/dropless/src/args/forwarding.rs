@@ -129,9 +129,7 @@ mod tests {
     #[test]
     fn all_but_force_means_nothing_without_two_ports() {
         let command = ForwardingArgs::augment_args(clap::Command::new("forwarding"));
-        let own = command
-            .get_arguments()
-            .map(|argument| argument.get_id().as_str());
+        let own = command.get_arguments().map(|argument| argument.get_id().as_str());
         let mut own: Vec<&str> = own.filter(|id| *id != "force").collect();
         let mut named = ForwardingArgs::FLAGS.to_vec();
         own.sort_unstable();
