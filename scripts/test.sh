@@ -137,7 +137,7 @@ everything() {
 # Of every topic and of every kind of port one or two: where much breaks, one of these does.
 representatives="cli:: wrong_uses:: support_itself:: doctor:: ports:: report_command:: report_refused:: search_oracle::
 ledger::all_faults_at_once ledger::every_queue_sends ledger::the_rows_of_the_intervals load::tagged_and_ipv6
-memif::the_reflector_serves vhost::vhost_sends_to_its_guest tap::the_kernel_echoes packet::both_sides_count xdp::both_sides_count capture::what_was_sent ids::a_reader_in_c read::files_of_every_tool replay::what_tcpdump_captured forward::kernels_talk_through_af_packet forward::rules_are_exchanged attach::every_probe_is_seen extcap::what_wireshark_asks filter::what_rules_do filter_run::every_packet_is filter_import::iptables_and guard::over_a_capture
+memif::the_reflector_serves vhost::vhost_sends_to_its_guest tap::the_kernel_echoes on_wire::both_sides_count capture::what_was_sent ids::a_reader_in_c read::files_of_every_tool replay::what_tcpdump_captured forward::kernels_talk_through_af_packet forward::rules_are_exchanged attach::every_probe_is_seen extcap::what_wireshark_asks filter::what_rules_do filter_run::every_packet_is filter_import::iptables_and guard::over_a_capture
 pcap::ipv4_is_as_asked kernel_peer::ping_is_answered_over_af_xdp kernel_port::ipv6_and_several_queues testpmd::macswap
 hostile::reflect_survives_garbage restart::an_interrupt_ends restart::a_killed_memif_server robust::closed_output
 search::what_is_asked_and_carried compare::an_interrupted_comparison thief::nothing_planted top::one_look_for_scripts locale::text_is_ascii

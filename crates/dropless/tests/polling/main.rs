@@ -52,6 +52,7 @@ mod memif;
 mod metrics;
 mod metrics_clients;
 mod names;
+mod on_wire;
 mod packet;
 mod pcap;
 mod placement;

@@ -1,4 +1,4 @@
-//! Two dropless over one virtual wire with `AF_PACKET` at both ends: every packet is accounted for on both sides.
+//! `AF_PACKET` over a virtual wire: its queues and rings, its neighbours in the kernel, and what is lost there.
 
 use std::time::Duration;
 
@@ -15,36 +15,6 @@ use crate::support::{Namespace, Need, require, until};
 const NEEDS: [Need; 1] = [Need::Namespaces];
 /// Until a datagram has crossed the wire.
 const CROSSING: Duration = Duration::from_secs(10);
-
-#[test]
-fn both_sides_count_the_same() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    let reflector = wire.reflect_far(&lab, "packet", &[]);
-    let sender = wire
-        .send(&lab, "packet", &["--rate", "5kpps", "--count", "5000"])
-        .run();
-    let reflector = interrupted(reflector);
-    assert_all_back(&sender);
-    assert_eq!(reflector.code, Some(0), "{reflector}");
-    assert_conserved(&sender);
-    assert_eq!(
-        (sender.number("sent"), sender.number("received")),
-        (5000, 5000),
-        "{sender}"
-    );
-    assert_eq!(reflector.number("answered"), 1, "{reflector}");
-    let told = reflector.number("told");
-    assert!(told > 0, "{reflector}");
-    assert_eq!(
-        (reflector.number("received"), reflector.number("returned")),
-        (5001 + told, 5001 + told),
-        "{reflector}"
-    );
-    // The far side tells what it took and gave back: the probes, to the packet.
-    let raw = |name: &str| sender.number(&format!("ledger.raw.reflector_{name}"));
-    assert_eq!((raw("received"), raw("returned")), (5000, 5000), "{sender}");
-}
 
 /// The kernel spreads what comes back over the sockets made for sending, too.
 #[test]
@@ -67,39 +37,6 @@ fn several_transmit_queues_lose_nothing() {
     assert_all_back(&sender);
     assert_eq!(sender.number("received"), 4000, "{sender}");
     assert_conserved(&sender);
-}
-
-#[test]
-fn every_size_comes_back_whole() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    let reflector = wire.reflect_far(&lab, "packet", &[]);
-    let arguments = [
-        "--size", "64-1518", "--verify", "payload", "--rate", "5kpps", "--count", "2910",
-    ];
-    let sender = wire.send(&lab, "packet", &arguments).run();
-    let _ = interrupted(reflector);
-    assert_all_back(&sender);
-    assert_eq!(
-        (sender.number("received"), sender.number("corrupt")),
-        (2910, 0),
-        "{sender}"
-    );
-}
-
-#[test]
-fn tagged_probes_come_back() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    let reflector = wire.reflect_far(&lab, "packet", &[]);
-    for (vlan, to) in [("5", "198.18.0.2"), ("5,6", "2001:2::2")] {
-        let arguments = ["--vlan", vlan, "--to", to, "--rate", "5kpps", "--count", "1000"];
-        let sender = wire.send(&lab, "packet", &arguments).run();
-        assert_all_back(&sender);
-        assert_eq!(sender.number("received"), 1000, "{sender}");
-    }
-    let reflector = interrupted(reflector);
-    assert_eq!(reflector.number("answered"), 2, "{reflector}");
 }
 
 /// The kernel's fanout spreads by flow, and the table of queues shows it.
@@ -156,30 +93,6 @@ fn a_frame_above_the_mtu_is_one_line() {
         .send(&lab, "packet", &["--size", "4000", "--count", "1"])
         .run();
     assert_refused(&run, &["carries frames of up to 1518", "--size"]);
-}
-
-/// More than the far side can take: its kernel counts what it had no room for, and both sides and that make the whole.
-#[test]
-fn what_overflows_is_named_by_the_far_side() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    // Both on one core: the reflector stands still while the sender has its turn.
-    let reflector = wire.reflect_far(&lab, "packet", &["--cores", "0"]);
-    let arguments = ["--rate", "max", "--count", "200k", "--tx-only", "--cores", "0"];
-    let sender = wire.send(&lab, "packet", &arguments).run();
-    let reflector = interrupted(reflector);
-    assert_eq!(sender.code, Some(0), "{sender}");
-    assert_conserved(&sender);
-    let missed = reflector.json()["ports"][0]["rx_missed"]
-        .as_u64()
-        .expect("a count");
-    assert!(missed > 0, "nothing overflowed: {reflector}");
-    // The ARP request came besides the probes.
-    assert_eq!(
-        reflector.number("received") + missed,
-        200_001,
-        "{sender}\n{reflector}"
-    );
 }
 
 /// The same with the way back awaited: the sender's own ledger names what the far side missed.

@@ -1,4 +1,4 @@
-//! Two dropless over one virtual wire with `AF_XDP` at both ends: every packet is accounted for on both sides.
+//! `AF_XDP` over a virtual wire: its queues, who else wants the interface, and what is lost there.
 
 use std::time::Duration;
 
@@ -12,35 +12,6 @@ use crate::support::{Need, require};
 const NEEDS: [Need; 1] = [Need::Namespaces];
 /// Until a run shows its first line, and until it ends.
 const STARTING: Duration = Duration::from_secs(30);
-
-#[test]
-fn both_sides_count_the_same() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    let reflector = wire.reflect_far(&lab, "xdp", &[]);
-    let sender = wire
-        .send(&lab, "xdp", &["--rate", "5kpps", "--count", "5000"])
-        .run();
-    let reflector = interrupted(reflector);
-    assert_eq!(
-        (sender.code, reflector.code),
-        (Some(0), Some(0)),
-        "{sender}\n{reflector}"
-    );
-    assert_conserved(&sender);
-    assert_eq!(
-        (sender.number("sent"), sender.number("received")),
-        (5000, 5000),
-        "{sender}"
-    );
-    // The reflector also answered our ARP request.
-    assert_eq!(reflector.number("answered"), 1, "{reflector}");
-    assert_eq!(
-        (reflector.number("received"), reflector.number("returned")),
-        (5001 + reflector.number("told"), 5001 + reflector.number("told")),
-        "{reflector}"
-    );
-}
 
 #[test]
 fn what_only_the_wire_loses_is_named() {
@@ -64,40 +35,6 @@ fn what_only_the_wire_loses_is_named() {
     let dropped = reflector.number("faults.drop");
     assert!(dropped > 0, "{reflector}");
     assert_eq!(sender.number("lost"), dropped, "{sender}\n{reflector}");
-}
-
-#[test]
-fn every_size_comes_back_whole() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    let reflector = wire.reflect_far(&lab, "xdp", &[]);
-    let arguments = [
-        "--size", "64-1518", "--verify", "payload", "--rate", "5kpps", "--count", "2910",
-    ];
-    let sender = wire.send(&lab, "xdp", &arguments).run();
-    let _ = interrupted(reflector);
-    assert_all_back(&sender);
-    assert_eq!(
-        (sender.number("received"), sender.number("corrupt")),
-        (2910, 0),
-        "{sender}"
-    );
-}
-
-#[test]
-fn tagged_probes_come_back() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    let reflector = wire.reflect_far(&lab, "xdp", &[]);
-    for (vlan, to) in [("5", "198.18.0.2"), ("5,6", "2001:2::2")] {
-        let arguments = ["--vlan", vlan, "--to", to, "--rate", "5kpps", "--count", "1000"];
-        let sender = wire.send(&lab, "xdp", &arguments).run();
-        assert_all_back(&sender);
-        assert_eq!(sender.number("received"), 1000, "{sender}");
-    }
-    let reflector = interrupted(reflector);
-    // One ARP request and one neighbour solicitation, in their tags.
-    assert_eq!(reflector.number("answered"), 2, "{reflector}");
 }
 
 /// One port on each queue of the wire: what goes out on one comes in on the same at the other end.
@@ -221,30 +158,6 @@ fn more_queues_than_the_interface_has_is_one_line() {
     let wire = Wire::between(&lab, 2);
     let run = wire.send(&lab, "xdp", &["--rx-queues", "3"]).run();
     assert_refused(&run, &["xdp:near0", "2 receive", "ethtool -L near0 rx 3 tx 3"]);
-}
-
-/// More than the far side can take: its kernel counts what it had no room for, and both sides and that make the whole.
-#[test]
-fn what_overflows_is_named_by_the_far_side() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    // Both on one core: the reflector stands still while the sender has its turn.
-    let reflector = wire.reflect_far(&lab, "xdp", &["--cores", "0"]);
-    let arguments = ["--rate", "max", "--count", "200k", "--tx-only", "--cores", "0"];
-    let sender = wire.send(&lab, "xdp", &arguments).run();
-    let reflector = interrupted(reflector);
-    assert_eq!(sender.code, Some(0), "{sender}");
-    assert_conserved(&sender);
-    let missed = reflector.json()["ports"][0]["rx_missed"]
-        .as_u64()
-        .expect("a count");
-    assert!(missed > 0, "nothing overflowed: {reflector}");
-    // The ARP request came besides the probes.
-    assert_eq!(
-        reflector.number("received") + missed,
-        200_001,
-        "{sender}\n{reflector}"
-    );
 }
 
 /// Whoever takes all frames of an interface says which tags XDP does not show.
