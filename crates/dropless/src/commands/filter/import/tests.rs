@@ -330,6 +330,35 @@ fn interfaces_go_by_the_one_that_is_named() {
 }
 
 #[test]
+fn an_element_of_a_map_that_no_packet_meets_takes_no_other_with_it() {
+    let map = |key: &str, elements: &str| {
+        format!(r#"{{"vmap":{{"key":{{"meta":{{"key":"{key}"}}}},"data":{{"set":[{elements}]}}}}}}"#)
+    };
+    let by_name = map(
+        "iifname",
+        r#"["lo",{"accept":null}],["lan0",{"queue":null}],["wan*",{"drop":null}]"#,
+    );
+    let named = Args {
+        dev: Some("wan0".into()),
+        ..args()
+    };
+    let (rules, told) = imported(&nft_with("", &[&by_name]), &named);
+    assert_eq!(
+        (rules.join("; "), told.as_str()),
+        ("allow non-ip; deny; default deny".into(), "")
+    );
+    let (rules, told) = nft(&by_name);
+    assert!(rules.is_empty() && told.contains("--dev"), "{rules:?}: {told}");
+    let by_family = map("nfproto", r#"["ipv6",{"drop":null}],["ipv4",{"accept":null}]"#);
+    let text = nft_with("", &[&by_family]).replace(r#""inet""#, r#""ip""#);
+    let (rules, told) = imported(&text, &args());
+    assert_eq!(
+        (rules.join("; "), told.as_str()),
+        ("allow non-ip; allow ip6; allow ip4; default deny".into(), "")
+    );
+}
+
+#[test]
 fn hostile_input_is_one_error_or_a_comment() {
     for text in [
         "",

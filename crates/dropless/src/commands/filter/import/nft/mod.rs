@@ -268,17 +268,18 @@ fn by_map(all: &[Conditions], value: &Value, scope: &Scope<'_>) -> Read<Vec<Part
         let Some((key, target)) = only(then) else {
             return unfit("a verdict that is not known here");
         };
-        let then = verdict(key, target)?;
         let asked = serde_json::json!({ "op": "==", "left": value["key"], "right": found });
-        let alternatives = matches::alternatives(&asked, scope)?;
-        match product(all, &alternatives) {
-            Ok(all) => parts.extend(all.into_iter().map(|when| Part {
-                when,
-                then: then.clone(),
-            })),
-            Err(Unfit::Never) => {}
-            Err(why) => return Err(why),
-        }
+        let met = matches::alternatives(&asked, scope).and_then(|some| product(all, &some));
+        let met = match met {
+            // Such as another interface's: the other elements still hold.
+            Err(Unfit::Never) => continue,
+            met => met?,
+        };
+        let then = verdict(key, target)?;
+        parts.extend(met.into_iter().map(|when| Part {
+            when,
+            then: then.clone(),
+        }));
     }
     Ok(parts)
 }
