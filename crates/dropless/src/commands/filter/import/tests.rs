@@ -300,6 +300,41 @@ fn sets_with_names() {
 }
 
 #[test]
+fn what_is_asked_earlier_is_told() {
+    let drops = matched("ip", "saddr", "==", r#""10.0.0.1""#);
+    let earlier = |chain: &str, rules: &str| {
+        let chain = format!(r#",{{"chain":{{"family":"netdev","table":"n","name":"early",{chain}}}}}"#);
+        let named = Args {
+            dev: Some("eth1".into()),
+            ..args()
+        };
+        imported(&nft_with(&(chain + rules), &[r#"{"accept":null}"#]), &named).1
+    };
+    let hook = |more: &str| format!(r#""type":"filter","hook":"ingress","prio":0{more}"#);
+    let rule = format!(
+        r#",{{"rule":{{"family":"netdev","table":"n","chain":"early","handle":1,"expr":[{drops}]}}}}"#
+    );
+    for (chain, rules) in [
+        (hook(""), rule.as_str()),
+        (hook(r#","dev":"eth1""#), &rule),
+        (hook(r#","dev":["eth0","eth1"]"#), &rule),
+        (hook(r#","policy":"drop""#), ""),
+    ] {
+        let told = earlier(&chain, rules);
+        assert!(
+            told.contains("chain netdev n early") && told.contains("asked earlier"),
+            "{chain}: {told}"
+        );
+    }
+    for (chain, rules) in [
+        (hook(r#","policy":"accept""#), ""),
+        (hook(r#","dev":"eth0""#), &rule),
+    ] {
+        assert_eq!(earlier(&chain, rules), "", "{chain}");
+    }
+}
+
+#[test]
 fn two_chains_that_judge_the_same_packets_are_not_mixed() {
     let other = r#",{"chain":{"family":"ip","table":"u","name":"in","type":"filter","hook":"input","policy":"drop"}}"#;
     let text = nft_with(other, &[r#"{"accept":null}"#]);

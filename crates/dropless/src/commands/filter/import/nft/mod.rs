@@ -51,7 +51,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
         ..Ruleset::default()
     };
     for chain in objects.iter().filter_map(|object| object.get("chain")) {
-        if let Some(chain) = self::chain(chain) {
+        if let Some(chain) = self::chain(chain, device) {
             into.chains.push(chain);
         }
     }
@@ -95,17 +95,17 @@ fn table_of(object: &Value) -> String {
     format!("{} {}", text("family"), text("table"))
 }
 
-/// A chain of the families that see IP packets.
-fn chain(object: &Value) -> Option<Chain> {
+/// A chain of the families that see IP packets, unless it is only for other interfaces than `device`.
+fn chain(object: &Value, device: Option<&str>) -> Option<Chain> {
     let layer = match object["family"].as_str()? {
-        "inet" => None,
+        "inet" | "netdev" => None,
         "ip" => Some(Layer::V4),
         "ip6" => Some(Layer::V6),
         _ => return None,
     };
     let hook = object["hook"].as_str();
     let is_filter = object["type"].as_str() == Some("filter");
-    if hook.is_some() && !is_filter {
+    if hook.is_some() && !is_filter || device.is_some_and(|device| is_elsewhere(object, device)) {
         return None;
     }
     let policy = match object["policy"].as_str() {
@@ -121,11 +121,23 @@ fn chain(object: &Value) -> Option<Chain> {
     })
 }
 
+/// Whether a chain names interfaces, and this one is not among them.
+fn is_elsewhere(object: &Value, device: &str) -> bool {
+    match &object["dev"] {
+        Value::String(name) => name != device,
+        Value::Array(names) => names.iter().all(|name| name != device),
+        _ => false,
+    }
+}
+
 /// Filter chains that are asked before those for input and forward: what they drop does not come so far.
 fn earlier(set: &mut Ruleset) {
     for chain in &set.chains {
-        let is_earlier = matches!(&chain.base, Some((hook, _)) if hook == "prerouting" || hook == "ingress");
-        if is_earlier && !chain.rules.is_empty() {
+        let Some((hook, policy)) = &chain.base else {
+            continue;
+        };
+        let does_something = !chain.rules.is_empty() || *policy == Verdict::Deny;
+        if matches!(hook.as_str(), "prerouting" | "ingress") && does_something {
             set.beside.push((
                 format!("chain {} {}", chain.table, chain.name),
                 "all of it".into(),
