@@ -122,6 +122,9 @@ impl Conditions {
             self.protocols.as_ref().is_none_or(one_of)
         };
         let asks_ports = self.source_port.is_some() || self.destination_port.is_some();
+        if asks_ports && self.protocols.is_some() && is(&[33, 136]) {
+            return unfit("our language has no ports of DCCP and UDP-Lite");
+        }
         if asks_ports && !is(&[6, 17, 132])
             || self.flags.is_some() && !is(&[6])
             || asks_ports && self.fragment == Some(Fragment::Later)

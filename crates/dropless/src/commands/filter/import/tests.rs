@@ -134,6 +134,8 @@ fn what_iptables_says_and_we_cannot_is_left_out_and_named() {
         ("-s 10.0.0.0/255.0.255.0 -j DROP", "holes"),
         ("-p tcp -j MARK --set-mark 1", "the target MARK"),
         ("-p tcp -m ttl --ttl-eq 5 -j DROP", "`-m ttl`"),
+        ("-p udplite -m multiport --dports 53 -j DROP", "UDP-Lite"),
+        ("-p dccp -m multiport --sports 1:9 -j DROP", "DCCP"),
         ("-j nowhere", "there is no chain nowhere"),
         (
             "-p tcp -m hashlimit --hashlimit-upto 100/sec --hashlimit-mode srcip --hashlimit-name x -j ACCEPT",
@@ -281,21 +283,23 @@ fn sets_with_names() {
     let elements: Vec<_> = (0..20).map(|at| format!("\"10.0.{at}.1\"")).collect();
     let set = |flags: &str| {
         format!(
-            r#",{{"set":{{"family":"inet","table":"t","name":"b/ad","type":"ipv4_addr","flags":[{flags}],"elem":[{}]}}}}"#,
+            r#",{{"set":{{"family":"inet","table":"t","name":"b/ad","type":"ipv4_addr","flags":{flags},"elem":[{}]}}}}"#,
             elements.join(",")
         )
     };
     let rule = matched("ip", "saddr", "==", r#""@b/ad""#);
-    let (rules, told) = imported(&nft_with(&set("\"interval\""), &[&rule]), &args());
+    let (rules, told) = imported(&nft_with(&set(r#"["interval"]"#), &[&rule]), &args());
     assert!(
         rules[0].starts_with("define bad = 10.0.0.1, 10.0.1.1,") && rules.contains(&"deny from @bad".into()),
         "{rules:?}"
     );
     assert_eq!(told, "");
-    let (_, told) = imported(&nft_with(&set("\"timeout\""), &[&rule]), &args());
-    assert!(told.contains("come and go"), "{told}");
+    for flags in [r#"["timeout"]"#, r#""timeout""#, r#"["interval","dynamic"]"#] {
+        let (_, told) = imported(&nft_with(&set(flags), &[&rule]), &args());
+        assert!(told.contains("come and go"), "{flags}: {told}");
+    }
     let writes = r#"{"set":{"op":"add","elem":{"payload":{"protocol":"ip","field":"saddr"}},"set":"@b/ad"}}"#;
-    let (_, told) = imported(&nft_with(&set(""), &[&rule, writes]), &args());
+    let (_, told) = imported(&nft_with(&set("[]"), &[&rule, writes]), &args());
     assert!(told.contains("come and go"), "{told}");
 }
 
@@ -332,6 +336,63 @@ fn what_is_asked_earlier_is_told() {
     ] {
         assert_eq!(earlier(&chain, rules), "", "{chain}");
     }
+}
+
+#[test]
+fn a_dormant_table_is_not_in_force() {
+    let rule = matched("ip", "saddr", "==", r#""10.0.0.1""#);
+    let table = |flags: &str| {
+        let other = format!(
+            r#",{{"table":{{"family":"ip","name":"u","flags":{flags}}}}},{{"chain":{{"family":"ip","table":"u","name":"in","type":"filter","hook":"input","policy":"drop"}}}}"#
+        );
+        nft_with(&other, &[&rule])
+    };
+    for flags in [
+        r#""dormant""#,
+        r#"["dormant"]"#,
+        r#"["owner","dormant"]"#,
+        r#""inet""#,
+    ] {
+        let (rules, told) = imported(&table(flags), &args());
+        assert_eq!(
+            rules,
+            ["allow non-ip", "deny from 10.0.0.1", "default deny"],
+            "{flags}"
+        );
+        assert!(
+            told.contains("table ip u: left out") && told.contains("dormant"),
+            "{told}"
+        );
+    }
+    assert!(import("t", &table(r#""owner""#), &args()).is_err(), "both judge");
+}
+
+#[test]
+fn rates_by_the_time_that_they_are_for() {
+    let rate = |number: u64, per: &str| {
+        nft(&format!(
+            r#"{{"meter":{{"name":"m","size":9,"key":{{"payload":{{"protocol":"ip","field":"saddr"}}}},"stmt":{{"limit":{{"rate":{number},"burst":5,"per":"{per}","inv":true}}}}}}}},{{"drop":null}}"#
+        ))
+    };
+    for (number, per) in [
+        (2, "second"),
+        (120, "minute"),
+        (7200, "hour"),
+        (172_800, "day"),
+        (1_209_600, "week"),
+    ] {
+        let (rules, told) = rate(number, per);
+        assert_eq!(
+            rules.join("; "),
+            "rate 2pps per source/32,64 burst 5 ip4",
+            "{per}: {told}"
+        );
+    }
+    let (rules, told) = rate(86400, "fortnight");
+    assert!(
+        rules.is_empty() && told.contains("a time that is not known"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub fn flatten(set: &Ruleset, hook: Hook, table: Option<&str>) -> Result<Flat> {
     let all: Vec<&Chain> = set.chains.iter().filter(is_here).filter(is_named).collect();
     ensure!(
         !all.is_empty(),
-        "no filter chain has the hook {}{}; --chain and --table choose another",
+        "no filter chain in force has the hook {}{}; --chain and --table choose another",
         hook.name(),
         table.map_or_else(String::new, |table| format!(" in table {table}"))
     );

@@ -50,7 +50,17 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
         defragments: text.contains("\"ct\"") || text.contains("\"nat\""),
         ..Ruleset::default()
     };
-    for chain in objects.iter().filter_map(|object| object.get("chain")) {
+    let tables = objects.iter().filter_map(|object| object.get("table"));
+    let dormant: Vec<String> = tables.filter(|table| is_dormant(table)).map(name_of).collect();
+    for table in &dormant {
+        into.beside.push((
+            format!("table {table}"),
+            "all of it".into(),
+            "it is dormant: the kernel asks none of its chains".into(),
+        ));
+    }
+    let chains = objects.iter().filter_map(|object| object.get("chain"));
+    for chain in chains.filter(|chain| !dormant.contains(&table_of(chain))) {
         if let Some(chain) = self::chain(chain, device) {
             into.chains.push(chain);
         }
@@ -89,10 +99,31 @@ pub struct Scope<'s> {
     names_ports: Cell<bool>,
 }
 
-/// Family and name.
+/// Family and name of the table that something is in.
 fn table_of(object: &Value) -> String {
+    family_and(object, "table")
+}
+
+/// The same of the table itself.
+fn name_of(table: &Value) -> String {
+    family_and(table, "name")
+}
+
+fn family_and(object: &Value, key: &str) -> String {
     let text = |key: &str| object[key].as_str().unwrap_or_default();
-    format!("{} {}", text("family"), text("table"))
+    format!("{} {}", text("family"), text(key))
+}
+
+/// Flags of a table or set: newer versions of nft print a single one without a list.
+fn flags(object: &Value) -> impl Iterator<Item = &str> {
+    let told = &object["flags"];
+    let list = told.as_array().map_or(std::slice::from_ref(told), Vec::as_slice);
+    list.iter().filter_map(Value::as_str)
+}
+
+/// Whether a table is out of force. nft 1.0.6 takes the number of this flag for that of a family, and prints `inet`.
+fn is_dormant(table: &Value) -> bool {
+    flags(table).any(|flag| matches!(flag, "dormant" | "inet"))
 }
 
 /// A chain of the families that see IP packets, unless it is only for other interfaces than `device`.

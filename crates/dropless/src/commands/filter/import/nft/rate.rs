@@ -54,7 +54,9 @@ pub fn rate(kind: &str, value: &Value, scope: &Scope<'_>) -> Read<(Conditions, R
         Some("second") => 1,
         Some("minute") => 60,
         Some("hour") => 3600,
-        _ => 86400,
+        Some("day") => 86400,
+        Some("week") => 7 * 86400,
+        _ => return unfit("a rate for a time that is not known here"),
     };
     let number = limit["rate"].as_u64().unwrap_or_default();
     let burst = limit["burst"].as_u64().and_then(NonZeroU64::new);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::conditions::{Read, unfit};
-use super::table_of;
+use super::{flags, table_of};
 
 /// Of all tables.
 pub struct Sets<'o> {
@@ -62,10 +62,7 @@ impl<'o> Sets<'o> {
         let Some(found) = from.get(&(table.to_owned(), name)) else {
             return unfit(format!("there is no set {name}"));
         };
-        let flags = found["flags"].as_array().into_iter().flatten();
-        let is_told = flags
-            .filter_map(Value::as_str)
-            .any(|flag| flag == "dynamic" || flag == "timeout");
+        let is_told = flags(found).any(|flag| flag == "dynamic" || flag == "timeout");
         let is_written = self.changing.contains_key(&(table.to_owned(), name.to_owned()));
         if is_told || is_written || found.get("timeout").is_some() {
             return unfit(format!("the elements of set {name} come and go"));
