@@ -72,23 +72,32 @@ static inline bool dropless_flow_v6(struct dropless_flow *flow, const uint8_t *f
         flow->low[end] = dropless_be(address + 8, 8);
     }
     flow->version = 6;
-    flow->protocol = frame[at + 6];
+    uint8_t kind = frame[at + 6];
+    bool is_fragment = false;
     at += 40;
     /* Hop-by-hop, routing, destination options; fragment; authentication. */
     for (int headers = 0; headers < 8; headers++) {
-        uint8_t kind = flow->protocol;
+        if (!is_fragment)
+            flow->protocol = kind;
         if (kind != 0 && kind != 43 && kind != 60 && kind != 44 && kind != 51) {
-            dropless_ports(flow, frame, len, at);
+            if (!is_fragment)
+                dropless_ports(flow, frame, len, at);
             return true;
         }
         if (at + 2 > len)
             return false;
-        flow->protocol = frame[at];
-        at += 8 + frame[at + 1] * (kind == 44 ? 0u : kind == 51 ? 4u : 8u);
+        const uint8_t *header = frame + at;
+        at += 8 + header[1] * (kind == 44 ? 0u : kind == 51 ? 4u : 8u);
         if (at > len)
             return false;
-        if (kind == 44)
-            return true;
+        if (kind == 44) {
+            /* What follows is the same in all fragments; headers behind it has only the first. */
+            is_fragment = true;
+            flow->protocol = header[0];
+            if (dropless_be(header + 2, 2) >> 3 != 0)
+                return true;
+        }
+        kind = header[0];
     }
     return false;
 }

@@ -276,8 +276,7 @@ fn transport(frame: &[u8], ip: &Ip, part: Part, asks_flags: bool) -> Result<Deta
 /// The offset of a fragment, in units of eight bytes.
 fn fragment_offset(frame: &[u8], ip: &Ip) -> u16 {
     let (at, shift) = if ip.v6 {
-        // The fragment header is the last of the extensions that are walked.
-        (ip.transport - 6, 3)
+        (ip.fragment_at + 2, 3)
     } else {
         (ip.at + 6, 0)
     };

@@ -10,7 +10,7 @@ pub enum Malformed {
     IpHeader,
     /// The IP packet is longer than the frame.
     IpLength,
-    /// IPv6 extension headers that the frame does not hold, or more than eight.
+    /// IPv6 extension headers that the frame does not hold, or more than seven.
     Extensions,
     /// A wrong IPv4 header checksum.
     IpChecksum,

@@ -10,6 +10,8 @@ use crate::headers::{Ip, Parsed, parse};
 #[inline]
 pub fn flow_hash(frame: &[u8]) -> u64 {
     let (ends, protocol) = match parse(frame) {
+        // What follows the Fragment header is the same in all fragments; headers behind it has only the first.
+        Parsed::Ip(ip) if ip.fragment && ip.v6 => (of_ip(&ip, frame), frame[ip.fragment_at]),
         Parsed::Ip(ip) => (of_ip(&ip, frame), ip.protocol),
         _ => (None, 0),
     };

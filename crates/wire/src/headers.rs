@@ -53,7 +53,7 @@ pub struct Ip {
     pub at: usize,
     /// Offset of what follows the IP header and its extensions.
     pub transport: usize,
-    /// What that is, by its IANA number; of a fragment, what the whole packet has there.
+    /// What that is, by its IANA number; of a later fragment, what its header says that the whole packet has there.
     pub protocol: u8,
     /// Where the packet ends according to its IP header; may lie beyond the frame.
     pub end: usize,
@@ -61,6 +61,8 @@ pub struct Ip {
     pub fragment: bool,
     /// A fragment that is not the first: at `transport` there is no header.
     pub later_fragment: bool,
+    /// Offset of the Fragment header of IPv6, of the last if there are several; 0 without.
+    pub fragment_at: usize,
 }
 
 /// A UDP datagram that lies wholly within its frame and whose lengths agree.
@@ -96,6 +98,7 @@ pub fn parse_plain(frame: &[u8]) -> Option<Ip> {
         end: ETHERNET_LEN + total_len,
         fragment: fragment != 0,
         later_fragment: fragment & FRAGMENT_OFFSET != 0,
+        fragment_at: 0,
     })
 }
 
@@ -177,6 +180,7 @@ fn parse_v4_of(frame: &[u8], at: usize, total_len: impl FnOnce(&[u8; IPV4_LEN]) 
         end: at + total_len,
         fragment: fragment != 0,
         later_fragment: fragment & FRAGMENT_OFFSET != 0,
+        fragment_at: 0,
     })
 }
 
@@ -196,6 +200,7 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
         end,
         fragment: false,
         later_fragment: false,
+        fragment_at: 0,
     };
     for _ in 0..MAX_EXTENSIONS {
         // RFC 8200 section 4 and RFC 4302: hop-by-hop, routing, destination options; fragment;
@@ -211,6 +216,7 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
         };
         if ip.protocol == 44 {
             ip.fragment = true;
+            ip.fragment_at = ip.transport;
             // The upper 13 bits.
             ip.later_fragment = try_be16(frame, ip.transport + 2).is_none_or(|field| field >> 3 != 0);
         }
@@ -219,7 +225,8 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
         if ip.transport > frame.len() {
             return Parsed::Truncated;
         }
-        if ip.fragment {
+        // Headers go on in the first part, and hosts look for the transport behind them (RFC 7112).
+        if ip.later_fragment {
             return Parsed::Ip(ip);
         }
     }

@@ -68,6 +68,12 @@ proptest! {
     }
 
     #[test]
+    fn behind_the_header_of_a_fragment(offset in 0..3_u16, more: bool, len in 0..=12_usize) {
+        let frame = frames::part_of_syn(offset, more, len);
+        agree("deny tcp dport 22\ndeny malformed tiny-fragment\ndeny malformed\n", &[(frame, 0)]);
+    }
+
+    #[test]
     fn with_more_rules_than_a_word_has_bits(text in frames::rules_of(60..200), frames in prop::collection::vec((frames::frame(), 0..1_000_000_u64), 1..300)) {
         agree(&text, &frames);
     }

@@ -59,8 +59,8 @@ fn other(text: &mut Text, protocol: u8, len: usize) {
 #[cold]
 fn fragment(text: &mut Text, data: &[u8], ip: &Ip, len: usize) {
     let (id, field) = if ip.v6 {
-        // RFC 8200 section 4.5: the header before what follows.
-        let at = ip.transport.saturating_sub(8);
+        // RFC 8200 section 4.5.
+        let at = ip.fragment_at;
         let field = be16(data, at + 2);
         (be32(data, at + 4), (field & 0xFFF8, field & 1 != 0))
     } else {

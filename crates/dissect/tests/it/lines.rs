@@ -114,6 +114,12 @@ fn fragments_say_which_and_where() {
         said(&ethernet(&[], 0x86DD, &v6)),
         "IP6 2001:db8::1 > 2001:db8::2: UDP, length 8 (frag 4711:8@32+)"
     );
+    let options = [60, 0, 0, 1, 0, 0, 0x12, 0x67, 17, 0, 1, 4, 0, 0, 0, 0];
+    let first = ipv6(44, &[&options[..], &udp(5000, 7, 24)].concat());
+    assert_eq!(
+        said(&ethernet(&[], 0x86DD, &first)),
+        "IP6 2001:db8::1.5000 > 2001:db8::2.7: UDP, length 24 (frag 4711:32@0+)"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rules::limit::Limiter;
 use rules::tables::Memo;
 use rules::{Groups, Tables, look};
 
-use crate::frames::{frame, good, narrow, rules, rules_of};
+use crate::frames::{frame, good, narrow, part_of_syn, rules, rules_of};
 
 fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     let set = good(text);
@@ -99,6 +99,23 @@ fn with_more_words_than_a_summary_has_bits() {
         frame[37] ^= 1;
         assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, None);
     }
+}
+
+/// Hosts look behind the Fragment header of a first fragment as behind any other, and deliver what is there.
+#[test]
+fn headers_behind_that_of_a_first_fragment_hide_nothing() {
+    let text = "deny tcp dport 22\ndeny malformed tiny-fragment\ndefault allow\n";
+    let set = good(text);
+    let rule = |frame: &[u8]| {
+        agree(text, &[(frame.to_vec(), 0)]);
+        let packet = look(frame, frame.len(), set.reasons());
+        set.judge(&packet, 0, &mut Groups::default(), |_, _| {}).rule
+    };
+    for more in [false, true] {
+        assert_eq!(rule(&part_of_syn(0, more, 28)), Some(0));
+    }
+    assert_eq!(rule(&part_of_syn(0, true, 24)), Some(1), "it cuts TCP's header");
+    assert_eq!(rule(&part_of_syn(1, false, 20)), None, "it says no ports");
 }
 
 /// A UDP frame whose source this number makes.

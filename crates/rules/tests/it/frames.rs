@@ -77,7 +77,7 @@ fn tags() -> impl Strategy<Value = Vec<u8>> {
 fn network() -> impl Strategy<Value = (u16, Vec<u8>)> {
     prop_oneof![
         4 => (transport(), select(V4.to_vec()), select(V4.to_vec()), fragment(), 0..3_usize).prop_map(v4),
-        4 => (transport(), select(V6.to_vec()), select(V6.to_vec()), fragment(), extensions()).prop_map(v6),
+        4 => (transport(), select(V6.to_vec()), select(V6.to_vec()), extensions()).prop_map(v6),
         1 => (select(ETHER_TYPES.to_vec()), prop::collection::vec(any::<u8>(), 0..50)),
     ]
 }
@@ -110,13 +110,11 @@ fn v4(((protocol, payload), from, to, (offset, more), options): V4Parts) -> (u16
     (0x0800, header)
 }
 
-type V6Parts = ((u8, Vec<u8>), [u16; 8], [u16; 8], (u16, bool), Vec<(u8, u8)>);
+type V6Parts = ((u8, Vec<u8>), [u16; 8], [u16; 8], ((u16, bool), Vec<(u8, u8)>));
 
-fn v6(((protocol, payload), from, to, (offset, more), extensions): V6Parts) -> (u16, Vec<u8>) {
-    let is_fragment = offset != 0 || more;
-    let mut kinds: Vec<u8> = extensions.iter().map(|(kind, _)| *kind).collect();
-    kinds.extend(is_fragment.then_some(44));
-    kinds.push(protocol);
+fn v6(((protocol, payload), from, to, ((offset, more), extensions)): V6Parts) -> (u16, Vec<u8>) {
+    let mut next: Vec<u8> = extensions.iter().map(|(kind, _)| *kind).collect();
+    next.push(protocol);
     let mut body = Vec::new();
     for (place, (kind, units)) in extensions.iter().enumerate() {
         let len = if *kind == 51 {
@@ -125,29 +123,48 @@ fn v6(((protocol, payload), from, to, (offset, more), extensions): V6Parts) -> (
             8 + 8 * usize::from(*units)
         };
         let mut extension = vec![0; len];
-        extension[0] = kinds[place + 1];
+        extension[0] = next[place + 1];
         extension[1] = *units;
+        if *kind == 44 {
+            extension[2..4].copy_from_slice(&(offset << 3 | u16::from(more)).to_be_bytes());
+        }
         body.extend(extension);
-    }
-    if is_fragment {
-        let [high, low] = (offset << 3 | u16::from(more)).to_be_bytes();
-        body.extend([protocol, 0, high, low, 0, 0, 0, 9]);
     }
     body.extend(payload);
     let mut header = vec![0x60, 0, 0, 0];
     header.extend((body.len() as u16).to_be_bytes());
-    header.extend([kinds[0], 64]);
+    header.extend([next[0], 64]);
     header.extend(from.iter().chain(&to).flat_map(|word| word.to_be_bytes()));
     header.extend(body);
     (0x86DD, header)
 }
 
-fn extensions() -> impl Strategy<Value = Vec<(u8, u8)>> {
+/// The part of TCP's SYN to port 22 that begins at `offset` (in units of eight bytes), of `len` bytes with the destination
+/// options before it.
+pub fn part_of_syn(offset: u16, more: bool, len: usize) -> Vec<u8> {
+    let mut rest = vec![6, 0, 1, 4, 0, 0, 0, 0, 4, 0, 0, 22];
+    rest.resize(28, 0);
+    (rest[20], rest[21]) = (5 << 4, 2);
+    let from = usize::from(offset) * 8;
+    let part = rest[from..from + len].to_vec();
+    let (_, packet) = v6(((60, part), V6[0], V6[1], ((offset, more), vec![(44, 0)])));
+    [&[2; 12][..], &[0x86, 0xDD], &packet].concat()
+}
+
+/// What the Fragment header says, and kinds and lengths of all headers.
+fn extensions() -> impl Strategy<Value = ((u16, bool), Vec<(u8, u8)>)> {
     let one = (select(vec![0_u8, 43, 60, 51]), 0..3_u8);
-    prop_oneof![
+    let others = prop_oneof![
         3 => Just(Vec::new()),
         1 => prop::collection::vec(one, 1..10),
-    ]
+    ];
+    (fragment(), any::<prop::sample::Index>(), others).prop_map(|(fragment, place, mut all)| {
+        // Some of the header stand for a whole packet ("atomic", RFC 6946).
+        if fragment != (0, false) || place.index(4) == 0 {
+            all.insert(place.index(all.len() + 1), (44, 0));
+        }
+        (fragment, all)
+    })
 }
 
 fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {

@@ -63,6 +63,46 @@ fn a_fragment_has_ports_in_its_first_part_only() {
 }
 
 #[test]
+fn headers_go_on_behind_that_of_a_first_fragment() {
+    let probe = packet(&Template::new(&plain_spec(true, 0, 200)).unwrap(), 5, 0, 1, 0);
+    let with = |fields: &[[u8; 2]]| {
+        let fragments = fields
+            .iter()
+            .flat_map(|field| [44, 0, field[0], field[1], 0, 0, 0, 7]);
+        let mut headers: Vec<u8> = fragments.collect();
+        let last = headers.len() - 8;
+        headers[last] = 60;
+        headers.extend([17, 0, 1, 4, 0, 0, 0, 0]);
+        let mut frame = [&probe[..54], &headers, &probe[54..]].concat();
+        frame[20] = 44;
+        let len = frame.len() - 54;
+        frame[18..20].copy_from_slice(&(len as u16).to_be_bytes());
+        frame
+    };
+    let found = |frame: &[u8]| {
+        let ip = ip(frame);
+        (
+            ip.fragment_at,
+            ip.transport,
+            ip.protocol,
+            ip.ports(frame).is_some(),
+        )
+    };
+    for more in [[0, 0], [0, 1]] {
+        assert_eq!(found(&with(&[more])), (54, 70, 17, true));
+    }
+    assert_eq!(found(&with(&[[0, 8]])), (54, 62, 60, false), "a later fragment");
+    assert_eq!(
+        found(&with(&[[0, 0], [0, 8]])),
+        (62, 70, 60, false),
+        "one in another"
+    );
+    let (first, later) = (with(&[[0, 1]]), with(&[[0, 8]]));
+    assert_eq!(wire::flow_hash(&first), wire::flow_hash(&later), "one packet");
+    assert_eq!(parse(&first[..68]), Parsed::Truncated);
+}
+
+#[test]
 fn what_is_no_ip_has_a_name() {
     let probe = packet(&Template::new(&plain_spec(false, 0, 200)).unwrap(), 5, 0, 1, 0);
     let changed = |changes: &[(usize, u8)]| {

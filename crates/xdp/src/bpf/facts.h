@@ -203,6 +203,57 @@ static __always_inline int ipv4(struct xdp_md *ctx, struct way *way, struct fact
     return 0;
 }
 
+// Of IPv6, what extension headers change.
+struct walk {
+    __u32 len; // of the frame
+    __u32 transport;
+    __u32 protocol;
+    __u32 part;
+    __u32 offset;
+};
+
+// Bytes in which the header's length is told beyond its first eight; none of what is no extension header.
+static __always_inline int unit_of(__u32 protocol)
+{
+    if (protocol == 0 || protocol == 43 || protocol == 60)
+        return 8;
+    if (protocol == 44)
+        return 0;
+    return protocol == 51 ? 4 : -1;
+}
+
+// On its own, so that the kernel's verifier walks it once, and not all that follows once for each of its ends.
+__noinline int extensions(struct xdp_md *ctx, struct walk *walk)
+{
+    if (!walk)
+        return EXTENSIONS + 1;
+    for (int extension = 0; extension < 8; extension++) {
+        int unit = unit_of(walk->protocol);
+        if (unit < 0)
+            return 0;
+        // A whole word of the stack: what else stood there the verifier would forget when a helper writes.
+        __u8 head[8] __attribute__((aligned(8)));
+        __u32 protocol = walk->protocol;
+        // The first two bytes suffice to go on; a fragment has all of its eight, or is cut.
+        if (walk->transport + 2 > walk->len || bpf_xdp_load_bytes(ctx, walk->transport, head, 2))
+            return EXTENSIONS + 1;
+        if (protocol == 44) {
+            if (walk->transport + 4 > walk->len || bpf_xdp_load_bytes(ctx, walk->transport, head, 4))
+                return EXTENSIONS + 1;
+            walk->offset = be16(head + 2) >> 3;
+            walk->part = walk->offset ? LATER : FIRST;
+        }
+        walk->protocol = head[0];
+        walk->transport += 8 + unit * head[1];
+        if (walk->transport > walk->len)
+            return EXTENSIONS + 1;
+        // In the first part the headers go on.
+        if (walk->part == LATER)
+            return 0;
+    }
+    return EXTENSIONS + 1;
+}
+
 static __always_inline int ipv6(struct xdp_md *ctx, struct way *way, struct facts *facts)
 {
     const __u8 *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
@@ -220,40 +271,16 @@ static __always_inline int ipv6(struct xdp_md *ctx, struct way *way, struct fact
     facts->source.low = be64(header + 16);
     facts->destination.high = be64(header + 24);
     facts->destination.low = be64(header + 32);
-    int is_done = 0;
-    for (int extension = 0; extension < 8; extension++) {
-        __u32 protocol = way->protocol, unit;
-        if (protocol == 0 || protocol == 43 || protocol == 60)
-            unit = 8;
-        else if (protocol == 44)
-            unit = 0;
-        else if (protocol == 51)
-            unit = 4;
-        else {
-            is_done = 1;
-            break;
-        }
-        __u8 head[4];
-        // The first two bytes suffice to go on; a fragment has all of its eight, or is cut.
-        if (way->transport + 2 > way->len || bpf_xdp_load_bytes(ctx, way->transport, head, 2))
-            return EXTENSIONS + 1;
-        if (protocol == 44) {
-            if (way->transport + 4 > way->len || bpf_xdp_load_bytes(ctx, way->transport, head, 4))
-                return EXTENSIONS + 1;
-            way->offset = be16(head + 2) >> 3;
-            way->part = way->offset ? LATER : FIRST;
-        }
-        way->protocol = head[0];
-        way->transport += 8 + unit * head[1];
-        if (way->transport > way->len)
-            return EXTENSIONS + 1;
-        if (way->part != WHOLE) {
-            is_done = 1;
-            break;
-        }
+    if (unit_of(way->protocol) >= 0) {
+        struct walk walk = {way->len, way->transport, way->protocol, WHOLE, 0};
+        int failed = extensions(ctx, &walk);
+        if (failed)
+            return failed;
+        way->transport = walk.transport;
+        way->protocol = walk.protocol;
+        way->part = walk.part;
+        way->offset = walk.offset;
     }
-    if (!is_done)
-        return EXTENSIONS + 1;
     if (way->end > way->len)
         return IP_LENGTH + 1;
     if (way->transport > way->end)
