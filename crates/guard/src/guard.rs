@@ -362,12 +362,15 @@ impl Guard {
         }
     }
 
-    /// Takes up what was usual.
+    /// Takes up what was usual: all of it or nothing.
     ///
     /// # Errors
     ///
     /// A destination or source that is none.
     pub fn learn(&mut self, baseline: &Baseline) -> Result<(), String> {
+        for learned in baseline.sources.iter().chain(&baseline.destinations) {
+            learned.prefix.parse::<Prefix>()?;
+        }
         self.has_sources |= !baseline.sources.is_empty();
         self.sources.learn(&baseline.sources)?;
         self.destinations.learn(&baseline.destinations)

@@ -1,7 +1,7 @@
 //! Shows and keeps results: the run directory, the terminal, the live display. Knows `measure`'s result types only.
 #![forbid(unsafe_code)]
 
-mod atomic;
+pub mod atomic;
 mod balance;
 pub mod compare;
 pub mod csv;

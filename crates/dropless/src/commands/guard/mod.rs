@@ -1,6 +1,7 @@
 //! `dropless guard`: floods are found and blocked.
 
 mod args;
+mod baseline;
 mod layers;
 mod live;
 mod log;
@@ -10,16 +11,13 @@ mod replay;
 mod sampler;
 mod watch;
 
-use std::path::Path;
-
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use guard::{Cap, Class, Guard, Learn, Limit, Settings};
-use measure::GuardSummary;
+use measure::{GuardSummary, Note};
 use report::out::Console;
 use report::rundir::RunDir;
 use rules::{Action, RuleSet, Tables, Verdict};
 
-use crate::about::About as _;
 use crate::plan::{self, GuardPlan, GuardSource, ThresholdPlan};
 use crate::run::page;
 use crate::run::rulebook::Rules;
@@ -70,7 +68,8 @@ fn allow_list(plan: &GuardPlan) -> Result<RuleSet> {
     Ok(set)
 }
 
-fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<Guard> {
+/// A guard, and what is to be said of what it knows already.
+fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<(Guard, Option<Note>)> {
     let mut settings = Settings {
         learn: plan.learn_ns.map(|after_ns| Learn {
             after_ns,
@@ -99,33 +98,19 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<Guard> {
         }
     }
     let mut guard = Guard::new(settings, seed);
-    if let Some(path) = plan.baseline.as_ref().filter(|path| path.exists()) {
-        learn(&mut guard, path).about("--baseline")?;
-    }
-    Ok(guard)
-}
-
-/// What was usual the last time.
-fn learn(guard: &mut Guard, path: &Path) -> Result<()> {
-    let name = path.display();
-    let text = report::input::text_file(path).with_context(|| format!("--baseline {name}"))?;
-    let baseline = serde_json::from_str(&text).with_context(|| format!("--baseline {name} is none"))?;
-    guard
-        .learn(&baseline)
-        .map_err(|why| anyhow::anyhow!("--baseline {name}: {why}"))
+    let kept = plan.baseline.as_ref().filter(|path| path.exists());
+    let note = match kept {
+        Some(path) => baseline::take_up(&mut guard, path)?,
+        None => None,
+    };
+    Ok((guard, note))
 }
 
 /// Leaves what is usual for the next time.
 fn keep_baseline(plan: &GuardPlan, guard: &Guard) -> Result<()> {
-    let Some(path) = &plan.baseline else { return Ok(()) };
-    let text = report::json::pretty(&guard.baseline())?;
-    let written = report::ours::landing(path).and_then(|path| {
-        use std::io::Write as _;
-        report::ours::create(&path)?.write_all(text.as_bytes())
-    });
-    written
-        .with_context(|| format!("--baseline {}", path.display()))
-        .about("--baseline")
+    plan.baseline
+        .as_ref()
+        .map_or(Ok(()), |path| baseline::keep(path, guard))
 }
 
 /// Writes and prints what it came to.

@@ -70,7 +70,7 @@ fn session(plan: &ForwardPlan) -> Option<Session> {
 /// A guard that has no packets yet.
 pub struct Before {
     plan: GuardPlan,
-    guard: Guard,
+    guard: (Guard, Option<Note>),
     layers: Layers,
     first: Rules,
 }

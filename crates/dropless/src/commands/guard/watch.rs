@@ -21,6 +21,8 @@ const SHOWN: usize = 160;
 /// A guard, and its log.
 pub struct Watch {
     pub guard: Guard,
+    /// Of what the guard knew when it began.
+    note: Option<Note>,
     log: Log,
     begun_ns: Option<u64>,
     next_ns: u64,
@@ -96,14 +98,15 @@ fn counted(totals: &Totals, text: &str) -> u64 {
 }
 
 impl Watch {
-    pub fn new(guard: Guard, dir: &RunDir, is_dry: bool) -> Self {
+    pub fn new((guard, note): (Guard, Option<Note>), dir: &RunDir, is_dry: bool) -> Self {
         Self {
             guard,
             log: Log::new(dir),
             begun_ns: None,
             next_ns: 0,
             taken: 0,
-            said: Vec::new(),
+            said: note.iter().map(|note| note.text.clone()).collect(),
+            note,
             log_failed: false,
             is_dry,
             rules: Vec::new(),
@@ -410,6 +413,7 @@ impl Watch {
         summary.further_refusals = self.further_refusals;
         summary.samples = self.samples;
         summary.samples_missed = self.missed;
+        summary.notes.extend(self.note.take());
         if self.pauses > 0 {
             let text = format!(
                 "no flood was looked for during {:.1} s ({}): this process stood still or had no core, and samples of packets found no room (what came was judged by the rules in force, and counted); fix: leave it a core that nothing else keeps busy",

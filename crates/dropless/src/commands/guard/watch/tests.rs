@@ -48,7 +48,7 @@ impl Waiting {
 
     fn new(dir: &RunDir, settings: Settings) -> Self {
         Self {
-            watch: Watch::new(Guard::new(settings, 1), dir, false),
+            watch: Watch::new((Guard::new(settings, 1), None), dir, false),
             now_ns: SECOND,
             ring: Vec::new(),
             missed: 0,
@@ -196,7 +196,7 @@ fn totals(watch: &Watch, packets: u64) -> Totals {
 /// A guard that has seen a second of a flood, and the rules that it made of that.
 fn flooded(dir: &std::path::Path, dry_run: bool) -> (Watch, RuleSet) {
     let guard = Guard::new(Settings::default(), 1);
-    let mut watch = Watch::new(guard, &RunDir::reopen(dir), dry_run);
+    let mut watch = Watch::new((guard, None), &RunDir::reopen(dir), dry_run);
     flood(&mut watch, 1);
     let set = watch.changed().unwrap().unwrap();
     (watch, set)
