@@ -135,6 +135,49 @@ fn what_a_port_made_is_taken_away_with_the_rights_that_are_left() {
     }
 }
 
+/// Rules that come later are loaded and put in force, and all are taken off again, with the rights that are left.
+#[test]
+fn rules_on_an_interface_change_and_go_with_the_rights_that_are_left() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let (own, far) = (lab.namespace("own"), lab.namespace("far"));
+    own.veth("left", &far, "right");
+    own.up("left", &[]);
+    far.up("right", &[]);
+    let rules = lab.path("some.rules");
+    let name = rules.display().to_string();
+    let kept = NET_ADMIN | BPF_AND_SYS_ADMIN | DAC_OVERRIDE | SYS_NICE;
+    for (command, begun) in [
+        (&["filter", "run", &name][..], "in force on left"),
+        (&["guard", "--rules", &name], "guarding left"),
+    ] {
+        fs::write(&rules, "deny udp dport 7\n").expect("rules");
+        let arguments = [command, &["--dev", "left", "--json", "--metrics", ":0"]].concat();
+        let mut running = lab.dropless(&arguments).env("SUDO_UID", "0").within(&own).spawn();
+        running.wait_for(begun, LIMIT);
+        let mut found = BTreeMap::new();
+        let is_kept = until(LIMIT, || {
+            found = threads(running.id());
+            found.iter().all(|(name, rights)| {
+                let held = if name == "dropless" { kept } else { 0 };
+                rights.held == held && rights.is_final && rights.bound & !kept == 0
+            })
+        });
+        assert!(is_kept, "{command:?}: {found:?}");
+        fs::write(&rules, "deny udp dport 7\ndeny udp dport 8\n").expect("rules");
+        running.signal(nix::sys::signal::Signal::SIGHUP);
+        running.wait_for("2 rules in force", LIMIT);
+        running.signal(nix::sys::signal::Signal::SIGINT);
+        let ended = running.wait(LIMIT);
+        assert_eq!(ended.code, Some(0), "{ended}");
+        let notes = &ended.json()["notes"];
+        assert!(!notes.to_string().contains("rights_kept"), "{ended}");
+        let links = own.ip(&["-details", "link", "show"]);
+        assert!(!links.contains("xdp"), "after {command:?}: {links}");
+    }
+}
+
 /// Who owns `path` and everything below it.
 fn owners(path: &Path, found: &mut BTreeMap<String, (u32, u32)>) {
     let data = fs::symlink_metadata(path).expect("a file");

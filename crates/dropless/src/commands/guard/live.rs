@@ -73,6 +73,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let kept = kept
         .map_err(|error| refusals::attach(error, name))
         .about("--dev")?;
+    let rights = on_interface::drop_rights(name);
     let received = Received::begin(&interface, !generic, before, 0);
     let dir = run::directory(&args.run.output.place(), plan, &board)?;
     let mode = on_interface::mode_in_force(&kept)?;
@@ -103,6 +104,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     summary.rate_pps = summary.judged.packets() as f64 / summary.duration_s.max(1e-3);
     summary.interrupted = end == End::Asked;
     summary.notes.extend(removed);
+    summary.notes.extend(rights);
     summary.notes.extend(tags::notes(&interface, mode));
     judge(&mut summary, end, received.zip(level));
     if summary.reasons.is_empty() {

@@ -13,6 +13,7 @@ use measure::{Judged, Note};
 use report::published::State;
 use xdp::{Kept, Mode};
 
+use super::privileges;
 use super::signals::Interrupt;
 
 /// Why rules on an interface are over.
@@ -43,6 +44,13 @@ impl End {
             None
         }
     }
+}
+
+/// Gives up what root may and rules on `interface` do not need once they are in force: what is done from here on is what is
+/// done at an AF_XDP port, programs are loaded and put onto interfaces.
+pub fn drop_rights(interface: &str) -> Option<Note> {
+    let port = format!("xdp:{interface}").parse().ok()?;
+    privileges::Kept::with(&[port], false).drop_the_rest()
 }
 
 /// Where packets really meet the rules, as the kernel says and not as was wanted.

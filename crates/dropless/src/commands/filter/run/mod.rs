@@ -20,7 +20,7 @@ use crate::run::on_interface::tags::{self, ThroughXdp};
 use crate::run::on_interface::{self, End, refusals};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
-use crate::run::{self, claim, page, privileges};
+use crate::run::{self, claim, page};
 use crate::status::StatusBoard;
 use active::{Active, Came};
 pub use args::Args;
@@ -55,9 +55,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let kept = start(&plan, index, &rules)?;
     let taken_over = kept.taken_over().map_or(0, packets);
     let gone = kept.gone().map(|gone| was_gone(name, packets(gone)));
-    // What is done from here on is what is done at an AF_XDP port: programs are loaded and put onto interfaces.
-    let rights = format!("xdp:{name}").parse().ok();
-    let rights = rights.and_then(|port| privileges::Kept::with(&[port], false).drop_the_rest());
+    let rights = on_interface::drop_rights(name);
     let received = Received::begin(&interface, !plan.generic, before, taken_over);
     let dir = run::directory(&args.output.place(), &plan, &board)?;
     // What is in force is asked, and not what was wanted.
