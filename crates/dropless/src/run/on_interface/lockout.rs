@@ -1,7 +1,8 @@
 //! Whether rules would cut off the SSH session that they are typed in.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Result, anyhow, bail};
 use host::Sys;
@@ -12,10 +13,13 @@ use rules::{Groups, RuleSet, Verdict, look};
 use wire::TPID_CUSTOMER;
 use wire::checksum::{self, ICMPV6, TCP};
 use wire::headers::{TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
+use wire::neighbour::solicited_node;
 
 const VARIABLE: &str = "SSH_CONNECTION";
 /// No wrapper is wrapped as often.
 const GENERATIONS_MAX: usize = 64;
+/// A neighbour on the link.
+const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 1);
 /// ARP goes to everybody.
 const BROADCAST: [u8; 6] = [0xFF; 6];
 
@@ -79,9 +83,16 @@ impl Session {
             "allow tcp from {client} to {server} dport {}\n",
             self.server.port()
         );
-        if server.is_ipv6() {
+        if let IpAddr::V6(us) = server {
             // From the link alone: nobody hands these on.
             text += "allow icmp6 from fe80::/10 type 135-136\n";
+            // A client on the link asks and answers from the address that it is known by (RFC 4861 section 7.2). Others may
+            // take it from afar, so only what finds us is spared.
+            let group = solicited_node(us);
+            let _ = writeln!(
+                text,
+                "allow icmp6 from {client} to {group},{us},fe80::/10 type 135-136"
+            );
         }
         rules::parse("SSH session", &|_| Ok(text.clone())).map_err(|problems| anyhow!("{problems:?}"))
     }
@@ -92,26 +103,31 @@ impl Session {
             ("a new connection", self.tcp(0x02)),
             ("its traffic", self.tcp(0x10)),
         ];
-        if let (IpAddr::V4(client), IpAddr::V4(server)) = (self.client.ip(), self.server.ip()) {
-            for (what, operation) in [("an ARP request", 1), ("an ARP answer", 2)] {
-                let mut arp = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
-                arp.extend(client.octets());
-                arp.extend([0; 6]);
-                arp.extend(server.octets());
-                frames.push((what, ethernet(TYPE_ARP, &arp)));
-            }
-        } else {
-            let (neighbour, us) = ("fe80::1", self.server.ip());
-            for (what, kind) in [
-                ("a neighbour solicitation", 135),
-                ("a neighbour advertisement", 136),
-            ] {
-                let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
-                message.extend(octets(us));
-                if let Ok(neighbour) = neighbour.parse() {
-                    frames.push((what, ip((neighbour, us), ICMPV6, &message)));
+        match (self.client.ip(), self.server.ip()) {
+            (IpAddr::V4(client), IpAddr::V4(server)) => {
+                for (what, operation) in [("an ARP request", 1), ("an ARP answer", 2)] {
+                    let mut arp = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
+                    arp.extend(client.octets());
+                    arp.extend([0; 6]);
+                    arp.extend(server.octets());
+                    frames.push((what, ethernet(TYPE_ARP, &arp)));
                 }
             }
+            (IpAddr::V6(client), IpAddr::V6(us)) => {
+                // Who looks for us asks the group that our address is in, and answers what we ask to that address.
+                let group = solicited_node(us);
+                for (what, kind, from, to) in [
+                    ("a neighbour solicitation", 135, LINK_LOCAL, group),
+                    ("a neighbour solicitation of the client", 135, client, group),
+                    ("a neighbour advertisement", 136, LINK_LOCAL, us),
+                    ("a neighbour advertisement of the client", 136, client, us),
+                ] {
+                    let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
+                    message.extend(us.octets());
+                    frames.push((what, ip((from.into(), to.into()), ICMPV6, &message)));
+                }
+            }
+            _ => {}
         }
         if let Some(vlan) = self.vlan {
             for (_, frame) in &mut frames {
@@ -246,6 +262,26 @@ mod tests {
             ),
             None
         );
+        // The group that 2001:db8::1 is in (RFC 4291 section 2.7.1).
+        for (asks, answers, missing) in [
+            ("from fe80::/10 to 2001:db8::1", "", "a neighbour solicitation is"),
+            (
+                "from fe80::/10 to ff02::1:ff00:1",
+                "",
+                "a neighbour solicitation of the client is",
+            ),
+            (
+                "to ff02::1:ff00:1",
+                "from fe80::/10",
+                "a neighbour advertisement of the client is",
+            ),
+        ] {
+            let rules = format!(
+                "allow tcp dport 22\nallow icmp6 {asks} type 135\nallow icmp6 {answers} type 136\ndefault deny\n"
+            );
+            let said = refused(&rules, v6).unwrap();
+            assert!(said.contains(missing), "{said}");
+        }
     }
 
     #[test]
