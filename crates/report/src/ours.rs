@@ -12,9 +12,19 @@ const LINKS_MAX: usize = 40;
 
 /// A new file in the place of what had this name: of a link the link goes, and not what it leads to.
 pub fn create(path: &Path) -> io::Result<File> {
+    create_as(path, 0o666)
+}
+
+/// The same for its owner alone: packets hold what others said.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    create_as(path, 0o600)
+}
+
+fn create_as(path: &Path, mode: u32) -> io::Result<File> {
     make_room(path)?;
     // Nothing may be there, no link either.
-    let file = File::create_new(path)?;
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(mode).open(path)?;
     hand_over(&file);
     Ok(file)
 }
@@ -141,6 +151,15 @@ mod tests {
         assert!(!link.is_symlink() && link.is_file());
         assert_eq!(fs::read_to_string(&file).unwrap(), "untouched");
         assert!(create(dir.path()).is_err(), "a directory stays");
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "anybody's").unwrap();
+        let made = create_private(&path).unwrap();
+        assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Samples of `dropless filter run`: what was denied stands in a file, each packet with its rule, and the rest is counted.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use crate::filter_run::{BOTH, at, filter, rules, send, sent};
@@ -21,6 +22,8 @@ fn samples_of_denied_packets_say_by_which_rule() {
     let judged = interrupted(filter);
     let denied = at(&judged, "deny udp dport 7");
     assert!(denied > 0 && denied < all, "{judged}");
+    let about = std::fs::metadata(lab.path("drops.pcapng")).expect("a file");
+    assert_eq!(about.permissions().mode() & 0o777, 0o600, "{judged}");
     let written = judged.number("samples.written");
     assert!(written > 0 && written < denied, "{judged}");
     assert_eq!(written + judged.number("samples.left_out"), denied, "{judged}");

@@ -45,7 +45,7 @@ impl Writer {
             may_go(&plan.file),
             "--sample {name}: that file is there, and is no capture; write another name, or remove it first"
         );
-        let file = report::ours::create(&plan.file).with_context(|| format!("--sample {name}"))?;
+        let file = report::ours::create_private(&plan.file).with_context(|| format!("--sample {name}"))?;
         let described = Interface {
             name: interface.to_owned(),
             description: "packets that rules denied".to_owned(),
