@@ -18,12 +18,13 @@ pub struct Claimed {
 }
 
 impl Claimed {
-    /// Opens the file at `path`, or makes it.
+    /// Opens the file at `path`, or makes it. One that is there must be ours, or that of the user (and group) whom new files
+    /// are given to: whoever else put it there could read along.
     ///
     /// # Errors
     /// `WouldBlock` where another process writes it, `InvalidInput` for what is no regular file (a link, which is not
-    /// followed, too), each with a sentence; else what the kernel says.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// followed, too), `PermissionDenied` for another's, each with a sentence; else what the kernel says.
+    pub fn open(path: &Path, owner: Option<(u32, u32)>) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             check(path)?;
             let claimed = match options().create_new(true).open(path) {
@@ -35,6 +36,13 @@ impl Claimed {
                 },
                 Err(error) => return Err(error),
             };
+            let whose = claimed.file.metadata()?.uid();
+            let is_ours =
+                whose == nix::unistd::geteuid().as_raw() || owner.is_some_and(|(user, _)| user == whose);
+            if !claimed.is_new && !is_ours {
+                let what = format!("it is a file of user {whose}'s");
+                return Err(io::Error::new(ErrorKind::PermissionDenied, what));
+            }
             lock(&claimed.file)?;
             // Another process may have removed it before it was locked: nobody would find what is written then.
             if is_at(&claimed.file, path)? {

@@ -1,6 +1,6 @@
 //! One file of a capture.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, remove_file};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -44,13 +44,13 @@ impl CaptureFile {
         preamble: &[u8],
         (owner, most): (Option<(u32, u32)>, Option<u64>),
     ) -> io::Result<Self> {
-        let Claimed { file, is_new } = Claimed::open(path)?;
+        let Claimed { file, is_new } = Claimed::open(path, owner)?;
         if is_new {
             // A file system without owners has none to give it to.
             let _ = owner.map(|(user, group)| fchown(&file, Some(user), Some(group)));
         } else {
             file.set_len(0)?;
-            // Another's file, or one of a file system without modes, stays as it is.
+            // That of a file system without modes stays as it is.
             let _ = file.set_permissions(Permissions::from_mode(0o600));
         }
         let mut options = OpenOptions::new();
@@ -58,7 +58,13 @@ impl CaptureFile {
             .write(true)
             .custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW);
         let direct = options.open(path).ok();
-        file.write_all_at(preamble, 0)?;
+        if let Err(error) = file.write_all_at(preamble, 0) {
+            // Each attempt may have another name, and none of these files would ever be removed.
+            if is_new {
+                let _ = remove_file(path);
+            }
+            return Err(error);
+        }
         let len = preamble.len() as u64;
         Ok(Self {
             direct,

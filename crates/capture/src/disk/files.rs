@@ -43,6 +43,10 @@ impl Files {
             let end = (self.policy.end)();
             self.end(&end, written);
         }
+        // First, since the disk may have room for the next one only without it.
+        if let Some(most) = self.policy.files {
+            self.keep(most.max(1) - 1);
+        }
         let number = written.files + 1;
         let path = (self.policy.name)(number);
         let file = CaptureFile::create(&path, &self.preamble, (self.policy.owner, self.policy.size))?;
@@ -50,18 +54,18 @@ impl Files {
         self.file = Some(file);
         written.files = number;
         self.kept.push_back(path);
-        while self
-            .policy
-            .files
-            .is_some_and(|most| self.kept.len() > most.max(1))
-        {
-            match (self.kept.pop_front(), &self.packer) {
-                (Some(oldest), Some(packer)) => packer.remove(oldest),
-                (Some(oldest), None) => drop(std::fs::remove_file(oldest)),
-                (None, _) => {}
+        Ok(())
+    }
+
+    /// Removes the oldest of more files than so many.
+    fn keep(&mut self, most: usize) {
+        let more = self.kept.len().saturating_sub(most);
+        for oldest in self.kept.drain(..more) {
+            match &self.packer {
+                Some(packer) => packer.remove(oldest),
+                None => drop(std::fs::remove_file(oldest)),
             }
         }
-        Ok(())
     }
 
     /// Ends the file under way with `last`.

@@ -410,6 +410,82 @@ fn full_for_a_while(is_awaited: bool) {
     assert!(there.into_iter().eq(0..count));
 }
 
+/// Calls `with` a disk of its own of so many bytes; only root can have one.
+fn on_a_tiny_disk(bytes: u64, with: impl FnOnce(&Path) + std::panic::UnwindSafe) {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let size = format!("size={bytes}");
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(dir.path());
+    assert!(mount.status().unwrap().success());
+    let path = dir.path().to_owned();
+    let went = std::panic::catch_unwind(move || with(&path));
+    let _ = Command::new("umount").arg(dir.path()).status();
+    went.unwrap();
+}
+
+/// As many files as are kept fill the disk: there is room for the next once the oldest has gone.
+#[test]
+fn the_oldest_file_makes_room_for_the_next() {
+    let size = u64::from(SEGMENT_MIN) * 2 + 4096;
+    on_a_tiny_disk(3 * size, |path| {
+        let (mut producer, ring) = ring(16);
+        let rotating = Policy {
+            size: Some(size),
+            files: Some(3),
+            ..policy(path)
+        };
+        let mut disk = disk((&mut producer, &ring), rotating);
+        let mut count = 0;
+        while disk.written().files < 8 && disk.written().errors == 0 {
+            count += u64::from(push(&mut producer, count, 1000));
+            producer.commit();
+            disk.step(Instant::now()).unwrap();
+        }
+        producer.end();
+        let written = disk.finish(&[]).unwrap();
+        assert_eq!((written.packets, written.errors), (count, 0), "{written:?}");
+        assert!(files(path).len() <= 3, "{:?}", files(path));
+    });
+}
+
+/// The name of each attempt is another, as where it has the time in it.
+#[test]
+fn a_file_that_cannot_be_begun_leaves_nothing() {
+    on_a_tiny_disk(1 << 20, |path| {
+        let (mut producer, ring) = ring(4);
+        let (dir, attempts) = (path.to_owned(), AtomicU64::new(0));
+        let rotating = Policy {
+            every: Some(Duration::from_secs(60)),
+            name: Box::new(move |_| dir.join(format!("{:05}", attempts.fetch_add(1, Relaxed)))),
+            ..policy(path)
+        };
+        let mut disk = disk((&mut producer, &ring), rotating);
+        fill_with(&mut producer, &mut disk, 0..500);
+        let others = path.join("others");
+        let full = std::fs::write(&others, vec![1; 2 << 20]).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+        let begun = Instant::now();
+        for minute in 1..6 {
+            // Enough for a segment to be closed.
+            for _ in 0..150 {
+                push(&mut producer, 500, 1000);
+            }
+            producer.commit();
+            let now = begun + Duration::from_secs(61 * minute);
+            disk.step(now).unwrap();
+            while disk.is_busy() {
+                disk.step(now).unwrap();
+            }
+        }
+        assert!(disk.written().errors > 1, "{:?}", disk.written());
+        let there = files(path);
+        assert_eq!(there.len(), 2, "the first, and others': {there:?}");
+    });
+}
+
 /// What others remove or cut off while it is written is told, and how much that is.
 #[test]
 fn what_others_took_away_is_told() {
@@ -454,6 +530,35 @@ fn a_file_that_is_there_is_its_owners_alone() {
     let disk = disk((&mut producer, &ring), policy(dir.path()));
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+    producer.end();
+    assert_eq!(disk.finish(&[]).unwrap().files, 1);
+}
+
+/// Whoever put it there could read along.
+#[test]
+fn a_file_of_another_user_is_an_error_and_stays() {
+    const OTHER: u32 = 65534;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("00001.pcapng");
+    std::fs::write(&path, "theirs").unwrap();
+    if std::os::unix::fs::chown(&path, Some(OTHER), None).is_err() {
+        return;
+    }
+    let (mut producer, ring) = ring(4);
+    let (_, page) = ring.seat(true).unwrap();
+    producer.commit();
+    let consumer = Consumer::new(ring.file(), page).unwrap();
+    let error = Disk::new(ring.clone(), consumer, policy(dir.path()))
+        .err()
+        .unwrap();
+    assert_eq!(error.to_string(), "it is a file of user 65534's");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
+    // Of whoever called sudo it is as good as ours.
+    let given = Policy {
+        owner: Some((OTHER, OTHER)),
+        ..policy(dir.path())
+    };
+    let disk = disk((&mut producer, &ring), given);
     producer.end();
     assert_eq!(disk.finish(&[]).unwrap().files, 1);
 }

@@ -77,6 +77,13 @@ fn what_is_no_file_is_refused_in_a_line() {
         &["a link, which is not followed", "--stdout"],
     );
     refused(&lab, &["--to", "."], &["a directory"]);
+    let theirs = path(&lab, "theirs.pcapng");
+    std::fs::write(&theirs, "theirs").expect("writing");
+    if std::os::unix::fs::chown(&theirs, Some(65534), None).is_ok() {
+        let words = ["theirs.pcapng: it is a file of user 65534's", "remove it first"];
+        refused(&lab, &["--to", &theirs], &words);
+        assert_eq!(std::fs::read_to_string(&theirs).expect("theirs"), "theirs");
+    }
     refused(&lab, &["--to", "-"], &["--to -", "--stdout"]);
     assert!(!lab.path("-").exists());
     refused(

@@ -216,7 +216,8 @@ fn seat(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
 /// Whether the first file can be written, before anything else is done; what is there stays as it is.
 pub fn check_file(plan: &FilesPlan) -> Result<()> {
     let path = name(plan)(1);
-    let claimed = Claimed::open(&path).map_err(|error| cannot_write(&path, &error))?;
+    let claimed =
+        Claimed::open(&path, report::ours::invoker()).map_err(|error| cannot_write(&path, &error))?;
     if claimed.is_new {
         let _ = std::fs::remove_file(&path);
     }
@@ -227,6 +228,10 @@ pub fn check_file(plan: &FilesPlan) -> Result<()> {
 fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         io::ErrorKind::WouldBlock => "; choose another name, or end that one",
+        // The kernel's own word for it has a number.
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            "; choose another name, or remove it first"
+        }
         io::ErrorKind::InvalidInput => "; name a file, or stream with --stdout",
         io::ErrorKind::NotADirectory | io::ErrorKind::NotFound => {
             "; name a file in a directory that is there"
