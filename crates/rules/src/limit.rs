@@ -101,16 +101,16 @@ impl Limiter {
             .finish()
     }
 
-    /// Accounts for a packet of this group under the rate of this number.
+    /// Accounts for a packet of this group under the rate of this [`number`].
     #[inline]
     pub fn pass(
         &self,
-        rate: usize,
+        rate: u32,
         interval: Interval,
         (group, is_v6): (u128, bool),
         now_ns: u64,
     ) -> Result<(), Over> {
-        let key = key(self.seed, rate as u64 * 2 + u64::from(is_v6), group);
+        let key = key(self.seed, u64::from(rate) * 2 + u64::from(is_v6), group);
         let buckets = self.entries.len() / WAYS;
         let first = (key as usize & (buckets - 1)) * WAYS;
         let bucket = &self.entries[first..first + WAYS];
@@ -143,6 +143,18 @@ fn account(due: &AtomicU64, interval: Interval, now_ns: u64) -> Result<(), Over>
             Err(other) => was = other,
         }
     }
+}
+
+/// What the groups of a rate are known by whose rule is spelled so, wherever it stands: from one rule set to the next they
+/// are the same, and no other rate takes them over. `taken` are those of other rates of the set. Below 2^31: the family
+/// comes with it.
+pub fn number(text: &str, taken: impl Fn(u32) -> bool) -> u32 {
+    let mixed = text.bytes().fold(0, |all, byte| mix(all ^ u64::from(byte)));
+    let mut number = (mixed >> 33) as u32;
+    while taken(number) {
+        number = (number + 1) & (u32::MAX >> 1);
+    }
+    number
 }
 
 /// A group's key: never 0, which is an empty entry's.

@@ -1,8 +1,7 @@
 //! The tables of a rule set as words, in the places that the program is told.
 
-use rules::limit::Interval;
-use rules::tables::{AddressTable, Do, IndexTable, Node, Poptrie};
-use rules::{End, Rate, Tables, Verdict};
+use rules::tables::{AddressTable, Do, IndexTable, Limit, Node, Poptrie};
+use rules::{End, Tables, Verdict};
 
 use crate::trie::{Addresses, SPANS};
 
@@ -190,10 +189,10 @@ const fn verdict(verdict: Verdict) -> u32 {
 }
 
 /// `struct rule`.
-fn rule(rule: Do, rates: &[(Rate, Interval)]) -> Vec<u8> {
-    let (action, number, rest) = match rule {
-        Do::Decide(decided) => (verdict(decided), 0, None),
-        Do::Limit(number) => (LIMIT, u32::from(number), rates.get(usize::from(number))),
+fn rule(rule: Do, rates: &[Limit]) -> Vec<u8> {
+    let (action, limit) = match rule {
+        Do::Decide(decided) => (verdict(decided), None),
+        Do::Limit(at) => (LIMIT, rates.get(usize::from(at))),
     };
     let mask = |len: u8| {
         if len == 0 {
@@ -203,7 +202,8 @@ fn rule(rule: Do, rates: &[(Rate, Interval)]) -> Vec<u8> {
         }
     };
     let [mut every, mut early, mut v4, mut v6, mut of_destination] = [0_u128; 5];
-    if let Some((rate, interval)) = rest {
+    let number = limit.map_or(0, |limit| limit.number);
+    if let Some(Limit { rate, interval, .. }) = limit {
         every = interval.every_ns.into();
         early = interval.early_ns.into();
         v4 = mask(rate.v4_len) >> 64;

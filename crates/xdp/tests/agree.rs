@@ -59,6 +59,32 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     }
 }
 
+/// Others come and go before it, as those of a guard do before the user's own.
+#[test]
+fn a_rate_keeps_its_groups_wherever_it_stands_and_takes_over_no_others() {
+    const OWN: &str = "rate 1pps per source burst 1 udp\n";
+    if !may_load() {
+        return;
+    }
+    let mut frame = vec![0; 60];
+    frame[12..18].copy_from_slice(&[8, 0, 0x45, 0, 0, 28]);
+    (frame[23], frame[39]) = (17, 8);
+    let load = |text: &str, groups: Groups<'_>| {
+        let tables = Tables::new(&frames::good(text)).unwrap();
+        Filter::load(&tables, groups, true).unwrap()
+    };
+    let passes = |filter: &Filter| filter.test(&frame, 1_000_000_000).unwrap().is_allowed;
+    let own = load(OWN, Groups::New(1 << 10));
+    assert!(passes(&own), "its burst");
+    let both = load(
+        &format!("rate 1pps per source burst 1 udp dport 0\n{OWN}"),
+        Groups::Of(&own),
+    );
+    assert!(!passes(&both), "it is above its rate still");
+    let other = load("rate 1pps per source burst 1 udp dport 0-9\n", Groups::Of(&own));
+    assert!(passes(&other), "one that was never there");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(frames::cases(50)))]
 

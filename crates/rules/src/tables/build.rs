@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use super::alone::Alone;
 use super::ranges::{Asked, table};
 use super::rows::{Gather, set};
-use super::{AddressTable, Do, IndexTable, Tables, TooLarge, WORD};
-use crate::limit::Interval;
+use super::{AddressTable, Do, IndexTable, Limit, Tables, TooLarge, WORD};
+use crate::limit::number;
 use crate::rule::{Choice, Network, Vlan};
-use crate::{Action, Detail, Layer, Malformed, Part, Rate, RuleSet, When};
+use crate::{Action, Detail, Layer, Malformed, Part, RuleSet, When};
 
 /// Values of [`Tables::kind`].
 const KINDS: usize = 3 << 10;
@@ -22,11 +22,18 @@ impl Tables {
     ///
     /// If the tables would be too large.
     pub fn new(set: &RuleSet) -> Result<Self, TooLarge> {
-        let mut rates: Vec<(Rate, Interval)> = Vec::new();
+        let mut rates: Vec<Limit> = Vec::new();
         let rules = set.rules.iter().map(|rule| match &rule.action {
             Action::Decide(verdict) => Do::Decide(*verdict),
             Action::Limit(rate) => {
-                rates.push((*rate, rate.into()));
+                let number = number(&rule.text, |number| {
+                    rates.iter().any(|other| other.number == number)
+                });
+                rates.push(Limit {
+                    rate: *rate,
+                    interval: rate.into(),
+                    number,
+                });
                 Do::Limit(rates.len() as u16 - 1)
             }
         });

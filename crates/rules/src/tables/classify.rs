@@ -297,11 +297,13 @@ impl Tables {
         match self.rules.get(rule)? {
             Do::Decide(verdict) => Some(decided(rule, *verdict, false)),
             Do::Limit(number) => {
-                let number = usize::from(*number);
-                let (rate, interval) = self.rates.get(number)?;
+                let limit = self.rates.get(usize::from(*number))?;
                 let facts = case.packet.as_ref().ok()?;
-                let group = (rate.group(facts)?, facts.layer == Layer::V6);
-                let over = case.limiter.pass(number, *interval, group, case.now_ns).err()?;
+                let group = (limit.rate.group(facts)?, facts.layer == Layer::V6);
+                let passed = case
+                    .limiter
+                    .pass(limit.number, limit.interval, group, case.now_ns);
+                let over = passed.err()?;
                 Some(decided(rule, Verdict::Deny, over == Over::Full))
             }
         }

@@ -47,13 +47,24 @@ pub enum Do {
     Limit(u16),
 }
 
+/// A rate that a rule limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The rate.
+    pub rate: Rate,
+    /// In the clock's units.
+    pub interval: Interval,
+    /// What its groups are known by ([`crate::limit::number`]).
+    pub number: u32,
+}
+
 /// A rule set for engines. A table that no rule asks is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
     /// What each rule does.
     pub rules: Vec<Do>,
     /// All rates. They stand apart so that what rules do takes little room where it is looked up.
-    pub rates: Vec<(Rate, Interval)>,
+    pub rates: Vec<Limit>,
     /// Otherwise.
     pub default: Verdict,
     /// Reasons that rules name.

@@ -118,6 +118,30 @@ fn headers_behind_that_of_a_first_fragment_hide_nothing() {
     assert_eq!(rule(&part_of_syn(1, false, 20)), None, "it says no ports");
 }
 
+/// Others come and go before it, as those of a guard do before the user's own.
+#[test]
+fn a_rate_keeps_its_groups_wherever_it_stands_and_takes_over_no_others() {
+    const OWN: &str = "rate 1pps per source burst 1 udp\n";
+    let limiter = Limiter::new(1 << 10, 7);
+    let passes = |text: &str, number: u32| {
+        let frame = from(number);
+        let decision = Tables::new(&good(text))
+            .unwrap()
+            .classify(&frame, frame.len(), &limiter, 0);
+        decision.verdict == rules::Verdict::Allow
+    };
+    assert!(passes(OWN, 1), "its burst");
+    let both = format!("rate 1pps per source burst 1 udp dport 0\n{OWN}");
+    assert!(!passes(&both, 1), "it is above its rate still");
+    assert!(passes(&both, 2) && !passes(OWN, 2));
+    assert!(
+        passes("rate 1pps per source burst 1 udp dport 0-9\n", 1),
+        "one that was never there"
+    );
+    // Each of two that are spelled alike counts for itself.
+    assert!(passes(&OWN.repeat(2), 3));
+}
+
 /// A UDP frame whose source this number makes.
 fn from(number: u32) -> Vec<u8> {
     let mut frame = vec![0; 60];
