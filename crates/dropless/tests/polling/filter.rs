@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::{Finished, Lab, Need, require};
 
 fn filter(lab: &Lab, arguments: &[&str]) -> Finished {
@@ -67,6 +68,41 @@ fn each_packet_has_a_line_and_one_is_explained() {
     );
     let above = filter(&lab, &["test", &rules, &file, "--why", "3"]).stdout;
     assert!(above.contains("above the rate: denied"), "{above}");
+}
+
+#[test]
+fn what_came_before_the_end_of_a_file_that_is_cut_is_told() {
+    let Some(lab) = require(&[]) else { return };
+    let rules = lab.path("edge.rules");
+    fs::write(&rules, "deny malformed\n").expect("a rule file");
+    let rules = rules.display().to_string();
+    let whole = PLAIN.write(&lab, "whole.pcap", &frames(3, 1000));
+    let bytes = fs::read(&whole).expect("a file");
+    let cut = lab.path("cut.pcap").display().to_string();
+    fs::write(&cut, &bytes[..bytes.len() - 5]).expect("a file");
+    let tested = filter(&lab, &["test", &rules, &cut]);
+    assert_eq!(tested.code, Some(2), "{tested}");
+    assert_eq!(tested.stdout.matches(" allow default").count(), 2, "{tested}");
+    assert!(
+        tested.stdout.contains("2 packets: 2 allowed, 0 denied"),
+        "{tested}"
+    );
+    assert!(tested.stderr.contains("cut"), "{tested}");
+    let json = filter(&lab, &["test", &rules, &cut, "--json"]);
+    assert_eq!(json.code, Some(2), "{json}");
+    assert!(json.json()["error"].to_string().contains("cut"), "{json}");
+    // Headers that were not captured are no malformed ones, also rule by rule.
+    let mut short = frames(1, 1000);
+    short[0].bytes[12..15].copy_from_slice(&[8, 0, 0x45]);
+    short[0].bytes.truncate(20);
+    let short = PLAIN.write(&lab, "short.pcap", &short);
+    let tested = filter(&lab, &["test", &rules, &short]);
+    assert!(tested.stdout.contains("     1 cut off "), "{tested}");
+    let why = filter(&lab, &["test", &rules, &short, "--why", "1"]);
+    assert!(
+        why.stdout.contains("cut off") && !why.stdout.contains("malformed"),
+        "{why}"
+    );
 }
 
 #[test]

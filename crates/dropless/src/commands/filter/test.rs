@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use capture::input::{LinkType, Packet};
 use clap::ValueHint;
 use dissect::{Clock, Printer, Show, TimeFormat};
@@ -12,7 +12,7 @@ use report::out::Console;
 use report::style::Style;
 use report::table::{Cell, Table};
 use rules::limit::Limiter;
-use rules::{Malformed, RuleSet, Tables, Verdict};
+use rules::{Facts, Malformed, RuleSet, Tables, Verdict};
 use serde::Serialize;
 
 use super::why::Why;
@@ -81,7 +81,7 @@ struct Reason {
 }
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &Args) -> Result<u8> {
+pub fn run(args: &Args) -> anyhow::Result<u8> {
     let set = plan::rules::read(&args.rules)?;
     let tables = Tables::new(&set)?;
     let number = |text: &Option<String>, flag: &'static str| {
@@ -96,19 +96,23 @@ pub fn run(args: &Args) -> Result<u8> {
     let mut test = Test::new(&set, &tables, !args.summary && !args.json && explained.is_none());
     let mut why = Why::new(&set);
     let mut at = 0;
-    while !interrupt.is_set() && wanted.is_none_or(|wanted| at < wanted) && !test.output.is_closed() {
+    let read = loop {
+        if interrupt.is_set() || wanted == Some(at) || test.output.is_closed() {
+            break Ok(());
+        }
         let packet = match reader.next_packet() {
             Ok(Some(packet)) => packet,
-            Ok(None) => break,
-            Err(_) if interrupt.is_set() => break,
-            Err(error) => return Err(error.into()),
+            Ok(None) => break Ok(()),
+            Err(_) if interrupt.is_set() => break Ok(()),
+            Err(error) => break Err(error.into()),
         };
-        ensure!(
-            packet.interface.link == LinkType::Ethernet,
-            "{}: packet {} is not of Ethernet, and rules are for Ethernet frames",
-            args.file.display(),
-            at + 1
-        );
+        if packet.interface.link != LinkType::Ethernet {
+            break Err(anyhow!(
+                "{}: packet {} is not of Ethernet, and rules are for Ethernet frames",
+                args.file.display(),
+                at + 1
+            ));
+        }
         at += 1;
         match explained {
             None => test.take(&packet)?,
@@ -116,19 +120,28 @@ pub fn run(args: &Args) -> Result<u8> {
             Some(wanted) if wanted > at => drop(why.judge(&packet, |_, _| {})),
             Some(_) => return why.explain(&packet).map(|()| 0),
         }
-    }
+    };
     if let Some(wanted) = explained {
-        anyhow::bail!(
+        read?;
+        bail!(
             "--why {wanted}: {} has {}",
             args.file.display(),
             counted(at, "packet")
         );
     }
-    test.output.flush()?;
-    let tested = test.finish();
-    let console = Console::json_or_text(args.json);
-    console.either(&tested, &tested.text(&console.style()))?;
-    Ok(0)
+    // What was read before an error is told first, if anything was; in JSON the error is the one object.
+    if read.is_ok() || (at > 0 && !args.json) {
+        test.output.flush()?;
+        let tested = test.finish();
+        let console = Console::json_or_text(args.json);
+        console.either(&tested, &tested.text(&console.style()))?;
+    }
+    read.map(|()| 0)
+}
+
+/// Whether nothing can be said of a packet, since what is wrong with it may be that a part of its headers was not captured.
+pub(super) fn is_cut(packet: &Packet<'_>, found: &Result<Facts, Malformed>) -> bool {
+    found.is_err() && packet.data.len() < packet.original_len as usize
 }
 
 /// Rules at work.
@@ -180,14 +193,14 @@ impl<'r> Test<'r> {
         }
     }
 
-    fn take(&mut self, packet: &Packet<'_>) -> Result<()> {
+    fn take(&mut self, packet: &Packet<'_>) -> anyhow::Result<()> {
         let len = packet.original_len as usize;
         let found = rules::look(packet.data, len, self.tables.reasons);
         let tested = &mut self.tested;
         tested.packets += 1;
         tested.bytes += u64::from(packet.original_len);
         let said = match &found {
-            Err(_) if packet.data.len() < len => {
+            found if is_cut(packet, found) => {
                 tested.not_judged += 1;
                 "cut off".to_owned()
             }

@@ -8,7 +8,7 @@ use dissect::{Clock, Printer, Show, TimeFormat};
 use report::out;
 use rules::{Action, Decision, Groups, RuleSet, Step, Unmet, Verdict, look};
 
-use super::test::word;
+use super::test::{is_cut, word};
 use crate::run::output::Output;
 
 /// Rules, and what rates have seen.
@@ -39,7 +39,13 @@ impl<'r> Why<'r> {
         Printer::new(clock, Show { ethernet: true }).line(&mut line.text, packet);
         line.flush()?;
         let set = self.set;
-        let mut text = match look(packet.data, packet.original_len as usize, set.reasons()) {
+        let found = look(packet.data, packet.original_len as usize, set.reasons());
+        if is_cut(packet, &found) {
+            return Ok(out::print_stdout(
+                "cut off: not all of its headers were captured, and so it cannot be judged\n",
+            )?);
+        }
+        let mut text = match found {
             Ok(_) => String::new(),
             Err(reason) => format!(
                 "malformed: {}; nothing else that it says is believed\n",
