@@ -21,6 +21,8 @@ pub const PADDING: u32 = u32::from_le_bytes(*b"DPAD");
 /// A block of local use that says where packets are.
 pub const WORKLIST: u32 = u32::from_le_bytes(*b"DIDX");
 
+/// Bytes of the longest filter that a file can tell: a length has 16 bits, and one byte says what kind of filter it is.
+pub const FILTER_MAX: usize = u16::MAX as usize - 1;
 /// The shortest block of padding.
 pub const PADDING_MIN: usize = 16;
 /// Bytes of a packet's block before its data.
@@ -43,7 +45,7 @@ pub struct Interface {
     pub speed: Option<u64>,
     /// Bytes kept of each packet, at most; 0 is all.
     pub snap_len: u32,
-    /// The filter that its packets passed.
+    /// The filter that its packets passed; one of more than [`FILTER_MAX`] bytes is left out.
     pub filter: Option<String>,
 }
 
@@ -278,10 +280,10 @@ impl Interface {
         }
         // Nanoseconds: 10^-9 s.
         options.put(9, &[9]);
-        if let Some(filter) = &self.filter {
+        // A part of one would be another filter.
+        if let Some(filter) = self.filter.as_deref().filter(|filter| filter.len() <= FILTER_MAX) {
             // A filter string of libpcap.
-            let filter = format!("\0{filter}");
-            options.put_text(11, &filter);
+            options.put(11, &[b"\0", filter.as_bytes()].concat());
         }
         let mut body = Vec::new();
         // LINKTYPE_ETHERNET, and a reserved field.

@@ -56,6 +56,24 @@ fn frame(len: usize) -> Vec<u8> {
     frame
 }
 
+/// A part of a filter would be another one.
+#[test]
+fn a_filter_is_told_whole_or_not_at_all() {
+    for (len, is_told) in [
+        (5000, true),
+        (pcapng::FILTER_MAX, true),
+        (pcapng::FILTER_MAX + 1, false),
+    ] {
+        let interface = Interface {
+            filter: Some("f".repeat(len)),
+            ..Interface::default()
+        };
+        let preamble = pcapng::preamble("", &[interface]);
+        let there = preamble.split(|byte| *byte != b'f').map(<[u8]>::len).max();
+        assert_eq!(there, Some(if is_told { len } else { 0 }));
+    }
+}
+
 /// A file of segments as they lie in the ring, and the last one as far as it goes.
 #[test]
 fn tshark_and_tcpdump_read_what_the_ring_holds() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use capture::pcapng::FILTER_MAX;
 use measure::place::{
     FILTERED, HELD, RING_FULL, RX_ERROR, RX_MISSED, RX_NO_BUFFER, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED,
 };
@@ -66,6 +67,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     ending.notes.extend(dir.note());
     ending.notes.extend(full_core(&ending.workers, missed(&ending)));
     ending.notes.extend(cut(&job));
+    ending.notes.extend(job.plan.filter.as_deref().and_then(not_told));
     let mut summary = CaptureSummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -161,6 +163,18 @@ fn cut(job: &ActiveCapture) -> Option<Note> {
             count(cut)
         );
         Note::new("packets_cut", text)
+    })
+}
+
+/// A filter that no file can tell.
+fn not_told(filter: &str) -> Option<Note> {
+    (filter.len() > FILTER_MAX).then(|| {
+        let text = format!(
+            "the filter has {} bytes, and files can tell of {} at most: they say nothing of it",
+            count(filter.len() as u64),
+            count(FILTER_MAX as u64)
+        );
+        Note::new("filter_not_told", text)
     })
 }
 
