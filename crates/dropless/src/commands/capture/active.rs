@@ -21,6 +21,7 @@ use super::draining::Draining;
 use super::guests;
 use super::statistics::Interfaces;
 use super::summary;
+use super::wall::Wall;
 use crate::explain::Received;
 use crate::plan::CapturePlan;
 use crate::run::close::Ending;
@@ -63,8 +64,7 @@ pub struct ActiveCapture {
     pub clock: Clock,
     /// Whose clock stamps the packets.
     pub stamped_by: &'static str,
-    /// From the run's clock to the epoch of Unix, ns.
-    pub epoch_ns: u64,
+    pub wall: Wall,
     /// The end of a capture with generators.
     pub draining: Option<Draining>,
 }
@@ -153,7 +153,10 @@ impl ActiveCapture {
 
     /// When it began and ended, ns since the epoch of Unix.
     pub fn times_ns(&self) -> (u64, u64) {
-        let begun = self.epoch_ns.wrapping_add(self.clock.ns(self.course.begun).0);
+        let begun = self
+            .wall
+            .epoch_ns
+            .wrapping_add(self.clock.ns(self.course.begun).0);
         (begun, begun + self.course.elapsed.as_nanos() as u64)
     }
 
@@ -237,6 +240,7 @@ impl Active for ActiveCapture {
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         self.look_at_drops(look.ports);
+        self.wall.look();
         let total = self.total();
         self.course.look(look, total.received);
         self.write_rows(total);
@@ -272,7 +276,8 @@ impl Active for ActiveCapture {
     }
 
     fn says(&mut self) -> Option<String> {
-        let lines: String = self.consumers.iter_mut().filter_map(ConsumerSide::says).collect();
+        let consumers = self.consumers.iter_mut().filter_map(ConsumerSide::says);
+        let lines: String = consumers.chain(self.wall.says()).collect();
         Some(lines).filter(|lines| !lines.is_empty())
     }
 

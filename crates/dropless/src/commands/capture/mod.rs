@@ -10,6 +10,7 @@ mod refusals;
 mod statistics;
 mod stream;
 mod summary;
+mod wall;
 mod wiring;
 
 use std::fs::File;

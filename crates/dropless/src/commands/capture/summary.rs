@@ -67,6 +67,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     ending.notes.extend(dir.note());
     ending.notes.extend(full_core(&ending.workers, missed(&ending)));
     ending.notes.extend(cut(&job));
+    ending.notes.extend(job.wall.note());
     ending.notes.extend(job.plan.filter.as_deref().and_then(not_told));
     let mut summary = CaptureSummary {
         run: dir.path().display().to_string(),

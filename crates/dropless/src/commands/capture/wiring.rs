@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use capture::filter::Filter;
@@ -25,6 +24,7 @@ use super::active::{ActiveCapture, CaptureSide, Total};
 use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
 use super::statistics::Interfaces;
+use super::wall::Wall;
 use crate::plan::CapturePlan;
 use crate::run::clock::now;
 use crate::run::generator;
@@ -76,9 +76,9 @@ pub fn wire<'p, 'e: 'p>(
     let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
     let preamble = pcapng::preamble(application, &interfaces);
     let (mut producer, ring) = Producer::new(plan.ring.segments, plan.ring.segment_len, &preamble)?;
-    let epoch_ns = epoch_ns(&stage.clock);
-    let mut all = queues(&plan, (epoch_ns, stamps), stage)?;
-    let link = attached.map(|host| taps(host, &plan, epoch_ns, (stage, &mut all)));
+    let wall = Wall::begin(&stage.clock, stamps.is_none());
+    let mut all = queues(&plan, (wall.epoch_ns, stamps), stage)?;
+    let link = attached.map(|host| taps(host, &plan, wall.epoch_ns, (stage, &mut all)));
     let link = link.transpose()?;
     let Queues {
         sources,
@@ -135,7 +135,7 @@ pub fn wire<'p, 'e: 'p>(
         row_base: Total::default(),
         clock: stage.clock,
         stamped_by: stamps.map_or("tsc", |stamps| stamps.clock),
-        epoch_ns,
+        wall,
         draining: None,
     })
 }
@@ -276,12 +276,4 @@ fn interface(open: &OpenPort<'_>, stamps: Option<DriverStamps>, plan: &CapturePl
         snap_len: plan.snap_len,
         filter: plan.filter.clone(),
     }
-}
-
-/// From the run's clock (`CLOCK_MONOTONIC`) to the epoch of Unix, ns.
-fn epoch_ns(clock: &Clock) -> u64 {
-    let before = clock.ns(now()).0;
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let after = clock.ns(now()).0;
-    (unix.as_nanos() as u64).wrapping_sub(before + (after - before) / 2)
 }
