@@ -7,6 +7,7 @@
 mod ambient;
 mod cgroup;
 pub mod checks;
+mod command_line;
 mod examine;
 mod finding;
 #[cfg(test)]

@@ -1,65 +1,23 @@
-//! What several checks look at: the command line of the kernel, the tasks, the devices behind the ports.
+//! What several checks look at: the tasks, the devices behind the ports.
 
 use std::fmt::Display;
 
 use itertools::Itertools as _;
 
 use super::{Remedy, Subject, When};
-use host::cores::{self, Core, CoreSet};
+use host::cores::{Core, CoreSet};
 use host::interface::{Interface, interfaces};
 use host::pci::{self, PciDevice};
 use host::threads::Thread;
 use host::{Fix, PortKind, PortUri, Sys, vmbus};
 
-/// The values of an argument of the kernel's command line, which may be given several times.
-pub fn boot_arguments(sys: &Sys, name: &str) -> Option<Vec<String>> {
-    let line = sys.text("/proc/cmdline")?;
-    let values = line.split_whitespace().filter_map(|word| {
-        let (key, value) = word.split_once('=').unwrap_or((word, ""));
-        // The kernel reads dashes and underscores alike.
-        (key.replace('-', "_") == name.replace('-', "_")).then(|| value.to_owned())
-    });
-    Some(values.collect())
-}
-
-/// The cores in an argument such as `rcu_nocbs=2-3`; words between commas that are no cores (`domain`) are left out.
-/// The notation is that of Documentation/admin-guide/kernel-parameters.rst, "cpu lists".
-pub fn boot_cores(sys: &Sys, name: &str) -> CoreSet {
-    let (online, mut cores) = (cores::online(sys), CoreSet::default());
-    let last = online.iter().next_back().map_or(0, |core| core.0).to_string();
-    for value in boot_arguments(sys, name).unwrap_or_default() {
-        for part in value.split(',') {
-            let (range, stride) = part.split_once(':').unwrap_or((part, ""));
-            let set = match range {
-                "all" => online.clone(),
-                range => range.replace('N', &last).parse().unwrap_or_default(),
-            };
-            cores = cores.with(&every(&set, stride));
-        }
-    }
-    cores
-}
-
-/// `used/group` of a list: the first `used` of every `group` cores.
-fn every(set: &CoreSet, stride: &str) -> CoreSet {
-    let parts = stride.split_once('/');
-    let numbers =
-        parts.and_then(|(used, group)| Some((used.parse::<usize>().ok()?, group.parse::<usize>().ok()?)));
-    match numbers {
-        Some((used, group)) if group > 0 => {
-            let kept = set.iter().enumerate().filter(|(index, _)| index % group < used);
-            kept.map(|(_, core)| core).collect()
-        }
-        _ => set.clone(),
-    }
-}
-
-/// Threads that go to the cores `to`; nothing where there are none.
-pub fn moved(threads: &[Thread], to: &CoreSet) -> Option<Remedy> {
+/// Threads that go where the `rest` is; nothing where there is no core for it.
+pub fn moved(threads: &[Thread], rest: &CoreSet) -> Option<Remedy> {
     let pin = |cores: &CoreSet, id| format!("taskset -pc {cores} {id}");
-    let fix = Fix::all(threads.iter().map(|thread| pin(to, thread.id)))
+    let away = |thread: &Thread| pin(&rest.kept_of(&thread.allowed), thread.id);
+    let fix = Fix::all(threads.iter().map(away))
         .undone_by(threads.iter().map(|thread| pin(&thread.allowed, thread.id)));
-    (!to.is_empty()).then(|| Remedy::by_hand(When::Now, fix))
+    (!rest.is_empty()).then(|| Remedy::by_hand(When::Now, fix))
 }
 
 /// What is behind a port.
@@ -192,21 +150,6 @@ pub(super) mod tests {
         machine.write(&format!("{directory}/status"), &status);
         machine.write(&format!("{directory}/stat"), &stat);
         machine.write(&format!("/proc/{id}/comm"), name);
-    }
-
-    #[test]
-    fn the_command_line_is_read_as_the_kernel_does() {
-        let line = "quiet isolcpus=managed_irq,domain,2-3 rcu-nocbs=all nohz_full=0-N:1/2 rcu_nocb_poll";
-        let machine = Machine::with(&[("/proc/cmdline", line)]);
-        let cores = |name| boot_cores(&machine.sys, name).to_string();
-        assert_eq!(cores("isolcpus"), "2,3");
-        assert_eq!(cores("rcu_nocbs"), "0-3");
-        assert_eq!(cores("nohz_full"), "0,2");
-        assert_eq!(cores("irqaffinity"), "");
-        assert_eq!(
-            boot_arguments(&machine.sys, "rcu_nocb_poll"),
-            Some(vec![String::new()])
-        );
     }
 
     #[test]

@@ -18,14 +18,17 @@ pub struct Proposal {
     pub housekeeping: CoreSet,
 }
 
-/// What is left for `workers`: all but them and the hardware threads beside them; those, too, where nothing else is left.
+/// What is left beside `workers`: all but them, the hardware threads beside them, and the cores that somebody has set apart;
+/// the former, and then the latter, too, where nothing else is left.
 pub fn beside(sys: &Sys, workers: CoreSet) -> Proposal {
     let rest = cores::online(sys).without(&workers);
     let siblings = workers.iter().fold(CoreSet::default(), |all, core| {
         all.with(&cores::siblings(sys, core))
     });
-    let own = rest.without(&siblings);
-    let housekeeping = if own.is_empty() { rest } else { own };
+    let open = rest.without(&cores::set_apart(sys));
+    let choices = [open.without(&siblings), open, rest.without(&siblings)];
+    let housekeeping = choices.into_iter().find(|choice| !choice.is_empty());
+    let housekeeping = housekeeping.unwrap_or(rest);
     Proposal {
         workers,
         housekeeping,
@@ -105,6 +108,25 @@ mod tests {
             machine.write(&file, &format!("{},{}", core % 4, core % 4 + 4));
         }
         assert_eq!(proposed(&machine, &[]), expect("6,7", "0,1,4,5"));
+    }
+
+    #[test]
+    fn what_somebody_has_set_apart_keeps_no_house() {
+        let machine = Machine::with(&[
+            ("/sys/devices/system/cpu/online", "0-7"),
+            ("/sys/devices/system/cpu/isolated", "5"),
+            ("/sys/devices/system/cpu/nohz_full", "6"),
+            ("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"),
+            ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n"),
+            ("/sys/fs/cgroup/cpuset.cpus.isolated", "7\n"),
+        ]);
+        let left = |workers: &str| {
+            let left = beside(&machine.sys, workers.parse().unwrap());
+            left.housekeeping.to_string()
+        };
+        assert_eq!(left("2-3"), "0,1,4");
+        assert_eq!(left("0-4"), "5-7", "somebody must keep it");
+        assert_eq!(left("0-7"), "");
     }
 
     #[test]

@@ -69,6 +69,14 @@ impl CoreSet {
         Self(self.0.intersection(&other.0).copied().collect())
     }
 
+    /// What of `old` may stay where these cores are all there are to have, so that nothing comes onto a core that somebody has
+    /// left out; all of these where it had none of them.
+    #[must_use]
+    pub fn kept_of(&self, old: &Self) -> Self {
+        let kept = self.common(old);
+        if kept.is_empty() { self.clone() } else { kept }
+    }
+
     /// For a sentence: "core 3", "cores 2,3".
     pub fn in_words(&self) -> String {
         match self.len() {

@@ -27,6 +27,11 @@ pub fn isolated(sys: &Sys) -> CoreSet {
     booted.with(&partition::open_to_us(sys))
 }
 
+/// Cores that somebody keeps everything else off: isolated by `isolcpus=` or any cpuset, or tickless. Nothing is moved there.
+pub fn set_apart(sys: &Sys) -> CoreSet {
+    isolated(sys).with(&partition::isolated(sys)).with(&tickless(sys))
+}
+
 /// Cores without a timer tick while one thread runs (`nohz_full=`).
 pub fn tickless(sys: &Sys) -> CoreSet {
     list(sys, &format!("{CPUS}/nohz_full")).unwrap_or_default()

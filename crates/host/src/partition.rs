@@ -43,6 +43,15 @@ pub fn cores(sys: &Sys) -> CoreSet {
     read("cpuset.cpus").parse().unwrap_or_default()
 }
 
+/// The cores of all isolated partitions, whoever made them: kernels before 6.7 tell of ours only.
+pub fn isolated(sys: &Sys) -> CoreSet {
+    let all = root(sys)
+        .ok()
+        .and_then(|root| sys.text(format!("{root}/cpuset.cpus.isolated")));
+    let all: CoreSet = all.and_then(|all| all.parse().ok()).unwrap_or_default();
+    all.with(&cores(sys))
+}
+
 /// The cores of the partition, if this process may move threads there.
 pub fn open_to_us(sys: &Sys) -> CoreSet {
     let cores = cores(sys);

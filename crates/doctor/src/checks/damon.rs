@@ -54,6 +54,9 @@ mod tests {
         assert_eq!(finding.verdict, Verdict::Warning);
         assert_eq!(finding.remedies[0].fix.commands, ["taskset -pc 0,1 77"]);
         assert_eq!(finding.remedies[0].fix.undo, ["taskset -pc 0-3 77"]);
+        write_task(&machine, 77, "kdamond.0", "1-2", true, 0);
+        let narrow = machine.finding(check);
+        assert_eq!(narrow.remedies[0].fix.commands, ["taskset -pc 1 77"]);
     }
 
     #[test]

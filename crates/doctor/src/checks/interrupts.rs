@@ -1,6 +1,6 @@
 //! Interrupts: which devices interrupt the cores that shall poll.
 
-use crate::{Change, Finding, Remedy, Subject, look};
+use crate::{Change, Finding, Remedy, Subject, command_line, look};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::interrupts::Delta;
@@ -75,22 +75,25 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         .iter()
         .filter(|line| !is_managed(sys, &line.number))
         .map(|line| {
-            let change = Change::new(line.file(), away.to_string()).effective_in(line.effective_file());
+            let asked = line.asked.parse().unwrap_or_default();
+            let value = subject.housekeeping.kept_of(&asked).to_string();
+            let change = Change::new(line.file(), value).effective_in(line.effective_file());
             (change, line.asked.clone())
         })
         .collect();
-    let reaches_workers = |mask: &String| {
-        let cores = CoreSet::from_mask(mask).unwrap_or_default();
-        !cores.common(&subject.workers).is_empty()
-    };
-    changes.extend(
-        default
-            .filter(reaches_workers)
-            .map(|mask| (Change::new(DEFAULT, away.mask()), mask)),
-    );
+    changes.extend(default.and_then(|mask| {
+        let cores = CoreSet::from_mask(&mask)?;
+        let reaches_workers = !cores.common(&subject.workers).is_empty();
+        reaches_workers.then(|| {
+            (
+                Change::new(DEFAULT, subject.housekeeping.kept_of(&cores).mask()),
+                mask,
+            )
+        })
+    }));
     finding
         .remedy((!changes.is_empty()).then(|| Remedy::now(changes)))
-        .remedy(Remedy::boot([format!("irqaffinity={away}")]))
+        .remedy(Remedy::boot([command_line::interrupts_on(sys, away)]))
 }
 
 /// Interrupts of devices that came to `core` while we watched.
@@ -182,6 +185,11 @@ mod tests {
         let undo = &finding.remedies[0].fix.undo;
         assert_eq!(undo[1], "echo 0-3 > /proc/irq/38/smp_affinity_list");
         assert_eq!(finding.booted(), ["irqaffinity=0,1"]);
+        let narrow = machine(5);
+        narrow.write("/proc/irq/38/smp_affinity_list", "1-2");
+        narrow.write(DEFAULT, "d");
+        let expected = [("/proc/irq/38/smp_affinity_list", "1"), (DEFAULT, "1")];
+        assert_eq!(narrow.finding(check).changed(), expected, "no core comes in");
     }
 
     #[test]

@@ -1,17 +1,12 @@
 //! Scheduler isolation: whether the scheduler may put other tasks on the cores that shall poll.
 
-use crate::{Finding, Remedy, Subject, When};
+use crate::{Finding, Remedy, Subject, When, command_line};
 use host::partition;
 use host::threads::threads;
 use host::{Fix, cores};
 
 const NAME: &str = "isolation";
 const FILE: &str = "/sys/devices/system/cpu/isolated";
-
-/// The argument of the kernel's command line that isolates the workers, from managed interrupts, too.
-pub(super) fn argument(subject: &Subject<'_>) -> String {
-    format!("isolcpus=managed_irq,domain,{}", subject.workers)
-}
 
 /// See the module.
 pub fn check(subject: &Subject<'_>) -> Finding {
@@ -61,7 +56,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     });
     finding
         .remedy(partition)
-        .remedy(Remedy::boot([argument(subject)]))
+        .remedy(Remedy::boot([command_line::isolating(sys, workers)]))
 }
 
 #[cfg(test)]

@@ -22,8 +22,11 @@ fn watchdog(subject: &Subject<'_>) -> Finding {
         return finding.cannot_tell(format!("neither {NMI} nor {WATCHDOG} can be read"));
     }
     let cores = sys.text(WATCHDOG_CORES);
-    let set: Option<CoreSet> = cores.as_deref().and_then(|text| text.parse().ok());
-    let open = set.unwrap_or_default().common(&subject.workers);
+    let set: CoreSet = cores
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default();
+    let open = set.common(&subject.workers);
     let mut changes = Vec::new();
     let mut parts = Vec::new();
     if nmi.as_deref() == Some("1") {
@@ -33,7 +36,10 @@ fn watchdog(subject: &Subject<'_>) -> Finding {
     if soft.as_deref() == Some("1") && !open.is_empty() {
         parts.push(format!("a watchdog's timer runs on {}", open.in_words()));
         if let (Some(old), false) = (cores.clone(), subject.housekeeping.is_empty()) {
-            changes.push((Change::new(WATCHDOG_CORES, subject.housekeeping.to_string()), old));
+            changes.push((
+                Change::new(WATCHDOG_CORES, subject.housekeeping.kept_of(&set).to_string()),
+                old,
+            ));
         }
     }
     let read = [(NMI, nmi), (WATCHDOG, soft), (WATCHDOG_CORES, cores)];
@@ -123,6 +129,8 @@ mod tests {
         );
         let undo = &findings[0].remedies[0].fix.undo;
         assert_eq!(undo[0], format!("echo 0-3 > {WATCHDOG_CORES}"));
+        let narrow = [(WATCHDOG, "1"), (WATCHDOG_CORES, "1-2")];
+        assert_eq!(self::findings(&narrow)[0].changed(), [(WATCHDOG_CORES, "1")]);
     }
 
     #[test]

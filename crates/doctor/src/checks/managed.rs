@@ -1,8 +1,7 @@
 //! Managed interrupts: those that the kernel spreads over the cores itself, and lets nobody move.
 
 use super::interrupts::{self, DEBUG, Line, is_managed};
-use super::isolation;
-use crate::{Finding, Remedy, Subject, look};
+use crate::{Finding, Remedy, Subject, command_line, look};
 
 const NAME: &str = "managed-irq";
 
@@ -36,9 +35,9 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     if names.is_empty() {
         return finding.cannot_tell("none, judged by their names, but only an attempt to move one (as dropless tune makes) or reading debugfs as root tells for certain");
     }
-    let arguments = look::boot_arguments(sys, "isolcpus").unwrap_or_default();
+    let arguments = command_line::values(sys, "isolcpus").unwrap_or_default();
     let mut words = arguments.iter().flat_map(|value| value.split(','));
-    let isolated = look::boot_cores(sys, "isolcpus");
+    let isolated = command_line::cores_of(sys, "isolcpus");
     if words.any(|word| word == "managed_irq") && subject.workers.without(&isolated).is_empty() {
         let why = "isolcpus=managed_irq keeps them off these cores as long as housekeeping cores do the I/O";
         return finding.good(format!("{few}: {why}"));
@@ -52,7 +51,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
             format!("judged by their names, the kernel may refuse to move {few} off {on}")
         })
         .costs("each I/O that a worker's core starts is answered by an interrupt on that core")
-        .remedy(spared.then(|| Remedy::boot([isolation::argument(subject)])))
+        .remedy(spared.then(|| Remedy::boot([command_line::isolating(sys, &subject.workers)])))
 }
 
 /// The queues of `NVMe`, virtio block and RAID drivers: they ask for managed vectors (`PCI_IRQ_AFFINITY`). Only a guess.

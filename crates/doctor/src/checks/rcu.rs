@@ -1,6 +1,6 @@
 //! RCU: callbacks of the kernel's that run on the core that queued them, unless they are handed to threads elsewhere.
 
-use crate::{Finding, Remedy, Subject, look};
+use crate::{Finding, Remedy, Subject, command_line, look};
 use host::cores;
 use host::threads::{Thread, threads};
 
@@ -10,7 +10,7 @@ const COMMAND_LINE: &str = "/proc/cmdline";
 /// See the module.
 pub fn check(subject: &Subject<'_>) -> Finding {
     let (sys, watched, workers) = (subject.sys, &subject.watched, &subject.workers);
-    let Some(arguments) = look::boot_arguments(sys, "rcu_nocbs") else {
+    let Some(arguments) = command_line::values(sys, "rcu_nocbs") else {
         return Finding::unreadable(NAME, COMMAND_LINE);
     };
     let argument = if arguments.is_empty() {
@@ -32,7 +32,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         .read_all(counted.then(|| ("/proc/softirqs", format!("RCU on {on}: {rate:.1} /s"))));
     let cost = "5 to 100 us where many callbacks wait";
     // A tickless core is offloaded without being asked (kernel/rcu/tree_nocb.h, rcu_init_nohz).
-    let offloaded = look::boot_cores(sys, "rcu_nocbs").with(&cores::tickless(sys));
+    let offloaded = command_line::cores_of(sys, "rcu_nocbs").with(&cores::tickless(sys));
     let open = workers.without(&offloaded);
     let has_housekeeping = !subject.housekeeping.is_empty();
     if !open.is_empty() {
@@ -44,7 +44,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
                 open.in_words()
             ))
         };
-        let offload = || Remedy::boot([format!("rcu_nocbs={workers}")]);
+        let offload = || Remedy::boot([command_line::besides(sys, "rcu_nocbs", workers)]);
         return finding.costs(cost).remedy(has_housekeeping.then(offload));
     }
     // rcuop/N and rcuog/N run the callbacks of core N.

@@ -1,6 +1,6 @@
 //! The timer tick: how often it interrupts the cores that shall poll.
 
-use crate::{Finding, Remedy, Subject, Verdict, When};
+use crate::{Finding, Remedy, Subject, Verdict, When, command_line};
 use host::cores;
 use host::cores::Core;
 use host::interrupts::Interrupts;
@@ -54,7 +54,8 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if is_tickless || subject.housekeeping.is_empty() {
         return finding.into();
     }
-    let arguments = ["nohz_full", "rcu_nocbs"].map(|name| format!("{name}={}", subject.workers));
+    let arguments =
+        ["nohz_full", "rcu_nocbs"].map(|name| command_line::besides(subject.sys, name, &subject.workers));
     // drivers/base/cpu.c has the file only with this option.
     let remedy = if knows {
         Remedy::boot(arguments)

@@ -20,7 +20,10 @@ pub fn check(subject: &Subject<'_>) -> Finding {
             subject.workers.in_words()
         ));
     }
-    let (away, spared) = (subject.housekeeping.mask(), !subject.housekeeping.is_empty());
+    let (away, spared) = (
+        subject.housekeeping.kept_of(&cores).mask(),
+        !subject.housekeeping.is_empty(),
+    );
     finding
         .warning(format!("unbound kernel work may run on {}", open.in_words()))
         .costs("10 us to some milliseconds, when the kernel writes back, frees or resets something")
@@ -41,6 +44,10 @@ mod tests {
             (Verdict::Warning, vec![(FILE, "3")])
         );
         assert_eq!(finding.remedies[0].fix.undo, [format!("echo f > {FILE}")]);
+        let narrow = Machine::with(&[(FILE, "6\n")]).finding(check);
+        assert_eq!(narrow.changed(), [(FILE, "2")], "no core comes in");
+        let ours_alone = Machine::with(&[(FILE, "c\n")]).finding(check);
+        assert_eq!(ours_alone.changed(), [(FILE, "3")]);
         assert_eq!(Machine::with(&[(FILE, "3\n")]).verdict(check), Verdict::Good);
         assert_eq!(
             Machine::with(&[(FILE, "?\n")]).verdict(check),

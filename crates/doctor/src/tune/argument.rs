@@ -12,6 +12,9 @@ pub struct Argument {
     /// What this kernel was booted with instead; the same text where it is there already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
+    /// It must take the place of `now`, wherever that comes from: beside it the kernel would not take this one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
 }
 
 impl Argument {

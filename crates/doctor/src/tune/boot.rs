@@ -7,7 +7,7 @@ use super::huge;
 use super::journal::Journal;
 use super::kernel::Kernel;
 use super::operator::{Operator, Outcome};
-use crate::Finding;
+use crate::{Finding, command_line};
 use host::cores::CoreSet;
 use host::{Fix, PortUri, Problem, Sys, cpu, facts, pci};
 
@@ -23,19 +23,14 @@ pub fn arguments(
     findings: &[Finding],
 ) -> Vec<Argument> {
     let line = sys.text("/proc/cmdline").unwrap_or_default();
-    let there = |text: &str| line.split_whitespace().rfind(|word| key(word) == key(text));
     let mut wanted: Vec<Argument> = Vec::new();
     let mut add = |text: String, why: &str| {
         if !wanted.iter().any(|had| key(&had.text) == key(&text)) {
-            wanted.push(Argument {
-                now: there(&text).map(str::to_owned),
-                text,
-                why: why.into(),
-            });
+            wanted.push(argument(sys, &line, text, why));
         }
     };
     add(
-        format!("isolcpus=managed_irq,domain,{workers}"),
+        command_line::isolating(sys, workers),
         "keeps the scheduler's tasks off the cores, and the interrupts that follow a queue, which cannot be moved later",
     );
     let tickless = if sys.exists("/sys/devices/system/cpu/nohz_full") {
@@ -43,13 +38,13 @@ pub fn arguments(
     } else {
         "no timer tick on a core while one thread runs there: for a kernel with CONFIG_NO_HZ_FULL, which this one lacks"
     };
-    add(format!("nohz_full={workers}"), tickless);
+    add(command_line::besides(sys, "nohz_full", workers), tickless);
     add(
-        format!("rcu_nocbs={workers}"),
+        command_line::besides(sys, "rcu_nocbs", workers),
         "what the kernel frees late (RCU callbacks) is freed on other cores",
     );
     add(
-        format!("irqaffinity={housekeeping}"),
+        command_line::interrupts_on(sys, housekeeping),
         "interrupts start on the other cores, also those of devices that come later",
     );
     if sys.exists("/sys/devices/system/cpu/cpu0/cpuidle") {
@@ -75,6 +70,28 @@ pub fn arguments(
     }
     wanted.extend(huge::arguments(sys, &line));
     wanted
+}
+
+/// An argument, beside what this kernel was booted with. What our own drop-in has brought goes with its text.
+fn argument(sys: &Sys, line: &str, text: String, why: &str) -> Argument {
+    let first_counts = command_line::FIRST_COUNTS.contains(&key(&text));
+    let mut there: Vec<&str> = line
+        .split_whitespace()
+        .filter(|word| key(word) == key(&text))
+        .collect();
+    if !first_counts {
+        there.drain(..there.len().saturating_sub(1));
+    }
+    let ours = sys.text(DROP_IN).unwrap_or_default();
+    let is_ours = |word: &&str| ours.split([' ', '"']).any(|ours| ours == *word);
+    let now = (!there.is_empty()).then(|| there.join(" "));
+    let is_there = now.as_ref() == Some(&text);
+    Argument {
+        replaces: first_counts && !is_there && !there.iter().all(is_ours),
+        now,
+        text,
+        why: why.into(),
+    }
 }
 
 /// The IOMMU, where a device is to be handed over.
@@ -112,13 +129,24 @@ pub fn drop_in(arguments: &[Argument]) -> String {
     )
 }
 
-/// Installs the drop-in; nothing else is touched, and it works when GRUB's configuration has been made anew.
+/// Installs the drop-in, unless a word that others wrote must be replaced; nothing else is touched, and it works when GRUB's configuration has been made anew.
 pub fn install(
     kernel: &dyn Kernel,
     journal: &mut Journal,
     arguments: &[Argument],
 ) -> Result<Outcome, Problem> {
     let sys = kernel.sys();
+    if let Some(Argument {
+        text, now: Some(now), ..
+    }) = arguments.iter().find(|argument| argument.replaces)
+    {
+        let found = format!(
+            "this kernel was booted with {now}, and takes no other {} beside it",
+            key(text)
+        );
+        let advice = format!("write {text} in its place in your boot loader's configuration, and reboot");
+        return Err(Problem::new("--write", found, Fix::advice(advice)));
+    }
     let directory = "/etc/default/grub.d";
     let reads_it = ["/usr/sbin/update-grub", "/sbin/update-grub", directory];
     if !reads_it.iter().any(|path| sys.exists(path)) {

@@ -30,6 +30,7 @@ pub fn arguments(sys: &Sys, line: &str) -> [Argument; 2] {
         now: is_there.then(|| text.clone()),
         text,
         why: why.into(),
+        replaces: false,
     };
     let reserved = "reserved while memory is not fragmented: 1 GiB on each NUMA node";
     [

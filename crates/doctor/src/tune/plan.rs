@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::boot::{self, Argument};
 use super::step::{Action, Step};
 use super::{binding, irqbalance};
-use crate::{Finding, Remedy, Verdict, checks};
+use crate::{Finding, Remedy, Verdict, beside, checks};
 use host::cores::{self, CoreSet};
 use host::{Fix, PortUri, Problem, Sys};
 
@@ -37,7 +37,7 @@ pub struct Plan {
 
 /// The cores that `workers` leave to everything else; an error where they leave none.
 pub fn housekeeping(sys: &Sys, workers: &CoreSet) -> Result<CoreSet, Problem> {
-    let rest = cores::online(sys).without(workers);
+    let rest = beside(sys, workers.clone()).housekeeping;
     if rest.is_empty() {
         let fix = Fix::advice("leave one out of --cores: interrupts and everything else must run somewhere");
         let found = "they are all the cores of this machine";

@@ -37,11 +37,23 @@ fn some_core_must_be_left() {
 }
 
 #[test]
+fn everything_else_keeps_off_siblings_and_what_others_set_apart() {
+    let machine = Machine::new();
+    machine.files.write("/sys/devices/system/cpu/isolated", "6\n");
+    machine.files.write(
+        "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list",
+        "2,7\n",
+    );
+    let plan = doctor::tune::plan(&machine.files.sys, &"2".parse().unwrap(), &[], &[]).unwrap();
+    assert_eq!(plan.housekeeping.to_string(), "0,1,3-5");
+}
+
+#[test]
 fn the_command_line_is_explained_and_keeps_what_is_there() {
     let machine = Machine::new();
     machine
         .files
-        .write("/proc/cmdline", "quiet isolcpus=5 rcu_nocbs=2,3\n");
+        .write("/proc/cmdline", "quiet rcu_nocbs=2,3 irqaffinity=0-2\n");
     machine.files.write("/sys/devices/system/cpu/nohz_full", "\n");
     let arguments = planned(&machine).unwrap().boot;
     let texts: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
@@ -51,14 +63,14 @@ fn the_command_line_is_explained_and_keeps_what_is_there() {
             "isolcpus=managed_irq,domain,2,3",
             "nohz_full=2,3",
             "rcu_nocbs=2,3",
-            "irqaffinity=0,1,4-7",
+            "irqaffinity=0,1",
             "tsc=reliable",
             "hugepagesz=2M",
             "hugepages=512"
         ]
     );
     assert!(arguments.iter().all(|argument| !argument.why.is_empty()));
-    assert_eq!(arguments[0].now.as_deref(), Some("isolcpus=5"));
+    assert_eq!(arguments[3].now.as_deref(), Some("irqaffinity=0-2"));
     assert!(arguments[2].is_there() && !arguments[0].is_there());
     let text = boot::drop_in(&arguments);
     assert!(
@@ -73,6 +85,37 @@ fn the_command_line_is_explained_and_keeps_what_is_there() {
             .contains("boot loader's configuration: isolcpus="),
         "{refused}"
     );
+}
+
+/// Of two `isolcpus=` or `nohz_full=` the kernel takes the first, and the drop-in comes last.
+#[test]
+fn a_word_that_others_wrote_is_replaced_by_hand() {
+    let machine = Machine::new();
+    machine.files.directory("/etc/default/grub.d");
+    let write = || {
+        let boot = planned(&machine).unwrap().boot;
+        boot::install(&machine, &mut machine.journal(), &boot)
+    };
+    machine
+        .files
+        .write("/proc/cmdline", "quiet nohz_full=5 isolcpus=2-3\n");
+    let refused = write().unwrap_err().to_string();
+    assert!(refused.contains("with isolcpus=2-3"), "{refused}");
+    machine
+        .files
+        .write("/proc/cmdline", "nohz_full=5 isolcpus=managed_irq,domain,2-3,6\n");
+    let refused = write().unwrap_err().to_string();
+    assert!(
+        refused.contains("with nohz_full=5") && refused.contains("write nohz_full=2,3,5 in its place"),
+        "{refused}"
+    );
+    let both = "nohz_full=2,3,5 isolcpus=managed_irq,domain,2-3,6";
+    machine.files.write("/proc/cmdline", both);
+    write().unwrap();
+    let ours = "nohz_full=7 isolcpus=managed_irq,domain,7";
+    machine.files.write(boot::DROP_IN, &format!("A=\"$A {ours}\"\n"));
+    machine.files.write("/proc/cmdline", ours);
+    write().unwrap();
 }
 
 /// `hugepages=` without a size, `vm.nr_hugepages` and hugetlbfs count in pages of the default size.

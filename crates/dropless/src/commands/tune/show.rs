@@ -102,6 +102,7 @@ pub fn command_line(arguments: &[Argument], written: Option<&Outcome>, style: &S
     for argument in arguments {
         let now = match &argument.now {
             _ if argument.is_there() => " (this kernel has it)".into(),
+            Some(now) if argument.replaces => format!(" (in the place of {now}, which others wrote)"),
             Some(now) => format!(" (this kernel has {now})"),
             None => String::new(),
         };
