@@ -47,6 +47,10 @@ cat applied.txt
 [ "$(driver)" = vfio-pci ] || fail "$near is on $(driver)"
 [ "$(cat $group/cpuset.cpus.partition)" = isolated ] || fail "partition: $(cat $group/cpuset.cpus.partition)"
 
+echo "== the doctor knows that the core is isolated"
+dropless doctor --cores 1 --watch 0 --json >doctor.json 2>doctor.txt || [ $? -eq 1 ] || fail "doctor ended with $?"
+[ "$(verdict isolation doctor.json)" = good ] || fail "doctor: $(says isolation doctor.json)"
+
 echo "== a run's worker is in the partition, its control thread is not"
 dropless send --cores 1 --rate 1kpps --duration 60s --json >send.json 2>send.txt &
 run=$!

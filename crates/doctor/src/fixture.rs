@@ -52,6 +52,17 @@ impl Machine {
         }
     }
 
+    /// The partition that `tune` makes, of these cores, which this process may enter.
+    pub fn partition(&self, cores: &str) {
+        let root = "/sys/fs/cgroup";
+        self.write("/proc/mounts", &format!("cgroup2 {root} cgroup2 rw 0 0\n"));
+        self.write(&format!("{root}/cgroup.controllers"), "cpuset cpu\n");
+        let group = format!("{root}/{}", host::partition::NAME);
+        self.write(&format!("{group}/cpuset.cpus.partition"), "isolated\n");
+        self.write(&format!("{group}/cpuset.cpus"), cores);
+        self.write(&format!("{group}/cgroup.threads"), "");
+    }
+
     /// A symbolic link to a place on this machine.
     pub fn link(self, path: &str, target: &str) -> Self {
         let at = |path: &str| self.directory.path().join(path.trim_start_matches('/'));

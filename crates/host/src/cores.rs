@@ -20,16 +20,21 @@ pub fn online(sys: &Sys) -> CoreSet {
     list(sys, &format!("{CPUS}/online")).unwrap_or_default()
 }
 
-/// Cores the scheduler keeps off (`isolcpus=` or an isolated cpuset).
+/// Cores that the kernel was booted to isolate (`isolcpus=`): no kernel tells there what a cpuset isolates.
+pub fn isolated_at_boot(sys: &Sys) -> CoreSet {
+    list(sys, &format!("{CPUS}/isolated")).unwrap_or_default()
+}
+
+/// Isolated cores that this process may use: by `isolcpus=`, or in the partition of `tune`.
 pub fn isolated(sys: &Sys) -> CoreSet {
-    let booted = list(sys, &format!("{CPUS}/isolated")).unwrap_or_default();
-    // Kernels before 6.9 leave out what a cpuset isolates.
-    booted.with(&partition::open_to_us(sys))
+    isolated_at_boot(sys).with(&partition::open_to_us(sys))
 }
 
 /// Cores that somebody keeps everything else off: isolated by `isolcpus=` or any cpuset, or tickless. Nothing is moved there.
 pub fn set_apart(sys: &Sys) -> CoreSet {
-    isolated(sys).with(&partition::isolated(sys)).with(&tickless(sys))
+    isolated_at_boot(sys)
+        .with(&partition::isolated(sys))
+        .with(&tickless(sys))
 }
 
 /// Cores without a timer tick while one thread runs (`nohz_full=`).

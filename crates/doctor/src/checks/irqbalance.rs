@@ -86,9 +86,9 @@ fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
     (from, banned_unasked(sys))
 }
 
-/// What it leaves alone where nobody tells it what to.
+/// What it leaves alone where nobody tells it what to; of cpusets it knows nothing.
 pub(crate) fn banned_unasked(sys: &Sys) -> CoreSet {
-    cores::isolated(sys).with(&cores::tickless(sys))
+    cores::isolated_at_boot(sys).with(&cores::tickless(sys))
 }
 
 fn or_none(cores: &CoreSet) -> String {
@@ -126,6 +126,13 @@ mod tests {
             ("/sys/devices/system/cpu/isolated", "2-3"),
         ]);
         assert_eq!(machine.verdict(check), Verdict::Good);
+        machine.write("/sys/devices/system/cpu/isolated", "");
+        machine.partition("2-3");
+        assert_eq!(
+            machine.verdict(check),
+            Verdict::Bad,
+            "of a cpuset it knows nothing"
+        );
     }
 
     #[test]

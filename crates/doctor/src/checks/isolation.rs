@@ -11,11 +11,15 @@ const FILE: &str = "/sys/devices/system/cpu/isolated";
 /// See the module.
 pub fn check(subject: &Subject<'_>) -> Finding {
     let (sys, workers, watched) = (subject.sys, &subject.workers, subject.watched.is_there());
-    let Some(isolated) = cores::list(sys, FILE) else {
+    if !sys.exists(FILE) {
         return Finding::unreadable(NAME, FILE);
-    };
-    let finding = Finding::of(NAME).read(FILE, isolated.to_string());
-    let open = workers.without(&isolated);
+    }
+    let (at_boot, by_cpuset) = (cores::isolated_at_boot(sys), partition::isolated(sys));
+    let cpusets = (!by_cpuset.is_empty()).then(|| ("isolated cpuset partitions", by_cpuset.to_string()));
+    let finding = Finding::of(NAME)
+        .read(FILE, at_boot.to_string())
+        .read_all(cpusets);
+    let open = workers.without(&at_boot).without(&by_cpuset);
     if open.is_empty() {
         return finding.good(format!(
             "the scheduler keeps other tasks off {}",
@@ -83,7 +87,10 @@ mod tests {
     #[test]
     fn isolated_by_boot_or_by_cpuset_is_the_same() {
         assert_eq!(Machine::with(&[(FILE, "1-3\n")]).verdict(check), Verdict::Good);
-        assert_eq!(Machine::with(&[(FILE, "3\n")]).verdict(check), Verdict::Bad);
+        let machine = Machine::with(&[(FILE, "3\n")]);
+        assert_eq!(machine.verdict(check), Verdict::Bad);
+        machine.partition("2");
+        assert_eq!(machine.verdict(check), Verdict::Good);
     }
 
     #[test]
