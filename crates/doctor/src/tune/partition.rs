@@ -8,6 +8,7 @@ use host::partition::{NAME, root};
 
 use super::journal::Kind;
 use super::operator::{Operator, Outcome};
+use super::value::same;
 
 impl Operator<'_> {
     /// `cores` shall be a partition of their own.
@@ -26,7 +27,15 @@ impl Operator<'_> {
         if let Err(error) = self.threaded(&format!("{group}/cgroup.type")) {
             return Ok(Outcome::refused(format!("cgroup.type: {error}")));
         }
-        let given = self.value(&format!("{group}/cpuset.cpus"), &cores.to_string(), None)?;
+        let (file, wanted) = (format!("{group}/cpuset.cpus"), cores.to_string());
+        let is_so = self.kernel.read(&file).is_ok_and(|now| same(&now, &wanted));
+        let threads = self.kernel.read(&format!("{group}/cgroup.threads"));
+        if !is_so && threads.is_ok_and(|threads| !threads.is_empty()) {
+            // Kernels before 6.2 forget then which core each thread was bound to (kernel/cgroup/cpuset.c).
+            let why = "a run goes on in the partition, which gets no other cores meanwhile; end it first";
+            return Ok(Outcome::refused(why));
+        }
+        let given = self.value(&file, &wanted, None)?;
         if let Outcome::Refused { why } = given {
             return Ok(Outcome::refused(format!("cpuset.cpus: {why}")));
         }

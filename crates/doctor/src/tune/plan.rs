@@ -73,8 +73,9 @@ pub fn plan(sys: &Sys, workers: &CoreSet, ports: &[PortUri], findings: &[Finding
             Ok(_) => steps.push(Step {
                 check: "partition".into(),
                 why: "the scheduler puts other tasks on the cores".into(),
+                // Those of a tune before stay in it: somebody may poll there.
                 action: Action::Partition {
-                    cores: workers.clone(),
+                    cores: workers.with(&host::partition::cores(sys)),
                 },
             }),
             Err(why) => by_hand.push(ByHand {

@@ -122,6 +122,33 @@ fn applied_twice_nothing_is_changed_twice() {
     );
 }
 
+/// Whoever polls on the first cores keeps them, and undo takes both tunes back.
+#[test]
+fn a_second_tune_adds_its_cores() {
+    let machine = Machine::new();
+    let before = machine.snapshot();
+    tune(&machine);
+    let more = |machine: &Machine| {
+        let plan = doctor::tune::plan(&machine.files.sys, &"4".parse().unwrap(), &[], &[]).unwrap();
+        assert_eq!(plan.housekeeping.to_string(), "0,1,5-7");
+        apply(machine, &plan, &mut machine.journal(), &mut |_, _| {}).unwrap()
+    };
+    let threads = format!("{GROUP}/cgroup.threads");
+    machine.files.write(&threads, "77\n");
+    let refused = more(&machine);
+    assert!(
+        matches!(&refused.last().unwrap(), Outcome::Refused { why } if why.contains("end it first")),
+        "{refused:?}"
+    );
+    assert_eq!(machine.holds(&format!("{GROUP}/cpuset.cpus")), "2,3");
+    machine.files.remove(&threads);
+    more(&machine);
+    assert_eq!(machine.holds(&format!("{GROUP}/cpuset.cpus")), "2-4");
+    assert!(machine.holds("/etc/default/irqbalance").contains("=\"2-4\""));
+    undone(&machine);
+    assert_eq!(machine.snapshot(), before);
+}
+
 #[test]
 fn killed_anywhere_undo_restores_every_byte_even_if_killed_itself() {
     let whole = Machine::new();
