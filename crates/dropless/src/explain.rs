@@ -121,6 +121,9 @@ impl Explainer {
         let explanation = Explanation {
             missed: self.missed_count,
             events_lost: record.as_ref().map_or(0, |record| record.missed),
+            notes: record
+                .as_ref()
+                .map_or_else(Vec::new, |record| record.notes.clone()),
             threshold_ns: self.threshold_ns,
             granularity_ns: took / self.looks.max(1),
             untraced: self.untraced,
@@ -200,6 +203,7 @@ pub fn notes(explanation: &Explanation) -> impl Iterator<Item = Note> + use<> {
     dropped
         .into_iter()
         .chain(events_lost_note(explanation.events_lost))
+        .chain(explanation.notes.clone())
 }
 
 /// Names the stalls and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.

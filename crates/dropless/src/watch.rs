@@ -108,8 +108,10 @@ pub fn watch(
             stalls,
         }
     });
+    let cores = seen.collect();
+    notes.extend(record.iter().flat_map(|record| record.notes.clone()));
     Ok(Seen {
-        cores: seen.collect(),
+        cores,
         hz,
         untraced,
         missed: record.as_ref().map_or(0, |record| record.missed),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Note;
 use crate::histogram::Histogram;
 
 /// Percentiles of a value in nanoseconds; every field is `null` when nothing was recorded.
@@ -285,6 +286,9 @@ pub struct Explanation {
     pub untraced: Option<String>,
     /// Events of the kernel that were lost at least.
     pub events_lost: u64,
+    /// What else is not known of the causes; told among the notes of the run.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
 }
 
 /// All stalls of one core with one cause.

@@ -17,10 +17,8 @@ use super::trace::{Subject, Trace, TraceError, own_threads};
 use super::walk::{Around, ON_THE_WAY, Scale, Sent, Walk};
 use host::Sys;
 use host::cores::{Core, CoreSet};
-use measure::InterruptLine;
+use measure::{InterruptLine, Note};
 
-/// Buffer of the tracer for one core, KiB: some 300,000 events.
-const BUFFER_KIB: u32 = 16 << 10;
 /// What other cores sent, kept: a bound on memory.
 const SENT_MAX: usize = 4 << 20;
 /// Tasks whose names are known: another task may have the number of one that ended, and a day has many.
@@ -33,7 +31,7 @@ const MINOR_BITS: u32 = 20;
 #[derive(Debug)]
 pub struct Recorder {
     work: Trace,
-    /// What the other cores send; none on a machine that has no others.
+    /// What the other cores send; none on a machine that has no others, or where it cannot be traced.
     sending: Option<Trace>,
     senders: Senders,
     /// What other cores sent and may be forgotten.
@@ -69,6 +67,8 @@ pub struct Record {
     pub sent: Vec<Sent>,
     /// Records that found no room in the tracer, or here.
     pub missed: u64,
+    /// What is not known, and why.
+    pub notes: Vec<Note>,
     before: Bracket,
     after: Bracket,
     symbols: Symbols,
@@ -88,10 +88,13 @@ impl Recorder {
         others: &CoreSet,
         clock: fn() -> u64,
     ) -> Result<Self, TraceError> {
-        let sending = (!others.is_empty())
-            .then(|| Trace::start("senders", others, Subject::Sending, BUFFER_KIB))
-            .transpose()?;
-        let work = Trace::start("work", cores, Subject::Work, BUFFER_KIB)?;
+        let sending = (!others.is_empty()).then(|| Trace::start("senders", others, Subject::Sending));
+        let work = Trace::start("work", cores, Subject::Work)?;
+        let mut notes = Vec::new();
+        let sending = sending.and_then(|sending| {
+            let unknown = |error| notes.push(unknown_senders(&error));
+            sending.map_err(unknown).ok()
+        });
         let symbols = Symbols::read(sys);
         let mut recorder = Self {
             work,
@@ -110,6 +113,7 @@ impl Recorder {
                 profilers: Profilers::new(sys, &symbols),
                 symbols,
                 before: Bracket::take(sys, clock),
+                notes,
                 ..Record::default()
             },
         };
@@ -299,6 +303,12 @@ impl Record {
     fn events_of(&self, core: Core) -> &[Stamped] {
         self.events.get(&core).map_or(&[], Vec::as_slice)
     }
+}
+
+/// All else is known.
+fn unknown_senders(error: &TraceError) -> Note {
+    let text = format!("who sends interrupts from other cores is not known: {error}");
+    Note::new("senders_unknown", text)
 }
 
 /// Who sends, in words.

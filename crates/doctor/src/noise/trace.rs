@@ -16,6 +16,8 @@ use host::cores::{Core, CoreSet};
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Our instances are called so, with the process's id.
 const PREFIX: &str = "dropless-";
+/// Buffer for one core whose work is recorded, KiB: some 300,000 events.
+const BUFFER_KIB: usize = 16 << 10;
 /// A page of the buffer, as `trace_pipe_raw` hands it out.
 const PAGE: usize = 4096;
 
@@ -33,6 +35,12 @@ pub enum TraceError {
     /// The clock of the loops is not among the tracer's.
     #[error("this kernel's tracer has no x86-tsc clock, so its times cannot be compared with the loop's")]
     NoClock,
+    /// No memory for its buffers.
+    #[error(
+        "the kernel has no memory for the tracer's buffers ({BUFFER_KIB} KiB for each of {0}, and some MiB for each other core); \
+         fix: free some, or watch fewer cores (--cores)"
+    )]
+    NoMemory(String),
     /// Anything else.
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
@@ -43,7 +51,7 @@ pub enum TraceError {
 pub enum Subject {
     /// All that runs on the cores.
     Work,
-    /// Only what they send to other cores.
+    /// Only what they send to other cores: that is little, and the buffers stay as the kernel makes them.
     Sending,
 }
 
@@ -56,13 +64,20 @@ pub struct Trace {
     pipes: Vec<(Core, File)>,
     decoder: Decoder,
     page: Vec<u8>,
-    /// Pages that a core's buffer holds.
-    pages: usize,
 }
 
 impl Trace {
-    /// Records the events of `cores` from now on, in `kib` KiB a core.
-    pub fn start(name: &str, cores: &CoreSet, subject: Subject, kib: u32) -> Result<Self, TraceError> {
+    /// Records the events of `cores` from now on.
+    pub fn start(name: &str, cores: &CoreSet, subject: Subject) -> Result<Self, TraceError> {
+        Self::begin(name, cores, subject).map_err(|error| match error {
+            TraceError::Io(_, error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                TraceError::NoMemory(cores.in_words())
+            }
+            other => other,
+        })
+    }
+
+    fn begin(name: &str, cores: &CoreSet, subject: Subject) -> Result<Self, TraceError> {
         let (root, mount) = find()?;
         let clocks = fs::read_to_string(root.join("trace_clock")).map_err(|_| TraceError::Forbidden)?;
         if !clocks.split_whitespace().any(|clock| clock.contains("x86-tsc")) {
@@ -82,14 +97,17 @@ impl Trace {
             pipes: Vec::new(),
             decoder: Decoder::default(),
             page: vec![0; PAGE],
-            pages: kib as usize * 1024 / PAGE,
         };
         trace.set("tracing_on", "0")?;
         trace.set("trace_clock", "x86-tsc")?;
         trace.set("tracing_cpumask", &cores.mask())?;
-        trace.set("buffer_size_kb", &kib.to_string())?;
         match subject {
             Subject::Work => {
+                // Of these cores alone: others have a buffer, too, however many there are.
+                for core in cores.iter() {
+                    let file = format!("per_cpu/cpu{core}/buffer_size_kb");
+                    trace.set(&file, &BUFFER_KIB.to_string())?;
+                }
                 let pairs = PAIRS.into_iter();
                 trace
                     .enable_all(pairs.flat_map(|(system, entry, exit)| [(system, entry), (system, exit)]))?;
@@ -140,7 +158,7 @@ impl Trace {
     /// Hands every page that there is to `each`. Never waits, and ends even if reading makes new events.
     pub fn read(&mut self, mut each: impl FnMut(Core, &Decoder, &[u8])) {
         for (core, pipe) in &mut self.pipes {
-            for _ in 0..self.pages {
+            for _ in 0..BUFFER_KIB * 1024 / PAGE {
                 let Ok(count @ 1..) = pipe.read(&mut self.page) else {
                     break;
                 };

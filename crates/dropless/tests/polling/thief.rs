@@ -164,6 +164,35 @@ fn packets_that_the_kernel_receives_on_the_core_are_named() {
     assert_first(&during, "softirq NET_RX");
 }
 
+/// A machine may have hundreds of cores, and few that are watched.
+#[test]
+fn only_the_cores_that_are_watched_have_large_buffers() {
+    let Some(_lab) = require(&NEEDS) else {
+        return;
+    };
+    let sys = Sys::live();
+    let cores = [Core(WORKER)].into_iter().collect();
+    let others = host::cores::online(&sys).without(&cores);
+    let _recorder = Recorder::start(&sys, &cores, &others, dpdk::tsc).expect("tracefs");
+    let ours = format!("dropless-{}-", std::process::id());
+    let instances = "/sys/kernel/tracing/instances";
+    let size = |instance: &str, core: u32| {
+        let file = format!("{instances}/{instance}/per_cpu/cpu{core}/buffer_size_kb");
+        sys.number::<u64>(file).expect("the tracer tells its sizes")
+    };
+    let all = sys
+        .names(instances)
+        .into_iter()
+        .filter(|name| name.starts_with(&ours));
+    let mut large = Vec::new();
+    for instance in all {
+        let (worker, other) = (size(&instance, WORKER), size(&instance, 0));
+        assert!(other < 4 << 10, "{instance}: {other} KiB of core 0");
+        large.extend((worker >= 16 << 10).then_some(instance));
+    }
+    assert_eq!(large.len(), 1, "{large:?}");
+}
+
 /// Spins in this process, while `plant` works against it, and sums up.
 fn spun(plant: impl FnOnce(&AtomicBool, Pthread) + Send) -> (Vec<Tally>, u64) {
     let sys = Sys::live();
