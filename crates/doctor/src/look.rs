@@ -8,7 +8,7 @@ use super::{Remedy, Subject, When};
 use host::cores::{Core, CoreSet};
 use host::interface::{Interface, interfaces};
 use host::pci::{self, PciDevice};
-use host::threads::Thread;
+use host::threads::{self, Thread};
 use host::{Fix, PortKind, PortUri, Sys, vmbus};
 
 /// Threads that go where the `rest` is; nothing where there is no core for it.
@@ -92,11 +92,16 @@ fn functions_of(subject: &Subject<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciD
 
 /// Why nothing can be said of processes, where those that were looked for were not `found`.
 pub fn why_unseen(sys: &Sys, found: bool) -> Option<&'static str> {
-    if sys.processes().is_empty() {
-        return Some("no process is visible in /proc");
+    if found {
+        None
+    } else if sys.processes().is_empty() {
+        Some("no process is visible in /proc")
+    } else if is_blind(sys) {
+        Some("other users' processes are hidden from us (hidepid): run as root")
+    } else {
+        let why = "the processes of this machine are not visible in a PID namespace: in a container --pid=host shows them";
+        (!threads::sees_all(sys)).then_some(why)
     }
-    let is_hidden = !found && is_blind(sys);
-    is_hidden.then_some("other users' processes are hidden from us (hidepid): run as root")
 }
 
 /// Whether `/proc` is mounted so that we do not see the processes of others (`hidepid`, proc(5)).
@@ -139,6 +144,11 @@ pub(super) mod tests {
     const STATUS: &str = "Name:\ta\nState:\tS (sleeping)\nTgid:\tID\nPid:\tID\nPPid:\t1\nTracerPid:\t0\n\
         Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t64\nGroups:\t\nThreads:\t1\nSigQ:\t0/1\nSigPnd:\t0\nShdPnd:\t0\n\
         SigBlk:\t0\nSigIgn:\t0\nSigCgt:\t0\nCapInh:\t0\nCapPrm:\t0\nCapEff:\t0\nCpus_allowed_list:\tALLOWED\n";
+
+    /// The thread that is always there, by which all processes are known to be visible.
+    pub fn write_kthreadd(machine: &Machine) {
+        machine.write("/proc/2/comm", "kthreadd\n");
+    }
 
     /// The files of a thread that may run on `allowed`; `kernel` makes it the kernel's.
     pub fn write_task(machine: &Machine, id: u32, name: &str, allowed: &str, kernel: bool, policy: u32) {

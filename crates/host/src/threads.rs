@@ -28,6 +28,13 @@ pub struct Thread {
     pub ran_ns: u64,
 }
 
+/// Whether we see the processes of the whole machine, by the numbers that the kernel has for them. In a PID namespace (a
+/// container) we do not: `kthreadd`, always process 2, is not there, or we have a number of our own in it, too.
+pub fn sees_all(sys: &Sys) -> bool {
+    let numbers = sys.status().and_then(|status| status.nspid);
+    sys.text("/proc/2/comm").as_deref() == Some("kthreadd") && numbers.is_none_or(|numbers| numbers.len() < 2)
+}
+
 /// Every thread that we can see, but our own.
 pub fn threads(sys: &Sys) -> impl Iterator<Item = Thread> {
     stats(sys).filter_map(|found| found.thread(sys))

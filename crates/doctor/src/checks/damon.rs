@@ -19,6 +19,9 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         sys.text(&file).map(|state| (file, state))
     });
     let finding = Finding::of(NAME).read_all(states);
+    if let Some(why) = look::why_unseen(sys, !near.is_empty()) {
+        return finding.cannot_tell(why);
+    }
     if near.is_empty() {
         return finding.good(format!("no thread of DAMON runs on {}", workers.in_words()));
     }
@@ -41,11 +44,13 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::fixture::Machine;
-    use crate::look::tests::write_task;
+    use crate::look::tests::{write_kthreadd, write_task};
 
     #[test]
     fn its_thread_is_moved_to_other_cores() {
         let machine = Machine::with(&[("/sys/kernel/mm/damon/admin/kdamonds/0/state", "on\n")]);
+        assert_eq!(machine.verdict(check), Verdict::CannotTell);
+        write_kthreadd(&machine);
         assert_eq!(machine.verdict(check), Verdict::Good);
         write_task(&machine, 77, "kdamond.0", "0-3", true, 0);
         // A program may call itself so.
@@ -62,6 +67,7 @@ mod tests {
     #[test]
     fn one_that_runs_elsewhere_is_good() {
         let machine = Machine::with(&[]);
+        write_kthreadd(&machine);
         write_task(&machine, 77, "kdamond.0", "0-1", true, 0);
         assert_eq!(machine.verdict(check), Verdict::Good);
     }

@@ -104,6 +104,7 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::fixture::Machine;
+    use crate::look::tests::write_kthreadd;
 
     #[test]
     fn it_is_stopped_or_banned() {
@@ -137,10 +138,10 @@ mod tests {
 
     #[test]
     fn absent_is_good_and_an_empty_proc_is_not() {
-        assert_eq!(
-            Machine::with(&[("/proc/9/comm", "cron\n")]).verdict(check),
-            Verdict::Good
-        );
+        let machine = Machine::with(&[("/proc/9/comm", "cron\n")]);
+        assert_eq!(machine.verdict(check), Verdict::CannotTell, "in a PID namespace");
+        write_kthreadd(&machine);
+        assert_eq!(machine.verdict(check), Verdict::Good);
         assert_eq!(Machine::with(&[]).verdict(check), Verdict::CannotTell);
     }
 }

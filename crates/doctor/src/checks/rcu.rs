@@ -50,6 +50,9 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     // rcuop/N and rcuog/N run the callbacks of core N.
     let is_near = |task: &Thread| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty();
     let near: Vec<_> = threads(sys).filter(is_near).collect();
+    if let Some(why) = look::why_unseen(sys, !near.is_empty()) {
+        return finding.cannot_tell(why);
+    }
     if near.is_empty() {
         return finding.good(format!("callbacks of {on} run elsewhere"));
     }
@@ -64,7 +67,7 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::fixture::Machine;
-    use crate::look::tests::write_task;
+    use crate::look::tests::{write_kthreadd, write_task};
 
     const BEFORE: &str = " CPU0 CPU1 CPU2 CPU3\n RCU: 1 1 1 1\n";
 
@@ -86,6 +89,8 @@ mod tests {
     #[test]
     fn offloaded_callbacks_run_on_threads_that_can_be_moved() {
         let machine = machine("rcu_nocbs=2-3", &BEFORE.replace("1 1 1 1", "9 9 9 1"));
+        assert_eq!(machine.verdict(check), Verdict::CannotTell);
+        write_kthreadd(&machine);
         assert_eq!(machine.verdict(check), Verdict::Good);
         write_task(&machine, 30, "rcuop/2", "0-3", true, 0);
         let finding = machine.finding(check);

@@ -39,6 +39,9 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     if limiting.is_empty() {
         return finding.good("real-time tasks are not limited");
     }
+    if let Some(why) = look::why_unseen(sys, !pollers.is_empty()) {
+        return finding.cannot_tell(why);
+    }
     if pollers.is_empty() {
         return finding.good(
             "real-time tasks are limited, but none runs on these cores (dropless's workers are not real-time tasks)",
@@ -68,7 +71,7 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::fixture::Machine;
-    use crate::look::tests::write_task;
+    use crate::look::tests::{write_kthreadd, write_task};
 
     const RELEASE: &str = "/proc/sys/kernel/osrelease";
     const SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu2/runtime";
@@ -77,6 +80,8 @@ mod tests {
     fn a_limit_hurts_only_who_is_limited() {
         let machine = Machine::with(&[(RELEASE, "6.1.0-18-amd64"), (RUNTIME, "950000")]);
         write_task(&machine, 7, "migration/2", "2", true, 1);
+        assert_eq!(machine.verdict(check), Verdict::CannotTell, "in a PID namespace");
+        write_kthreadd(&machine);
         assert_eq!(machine.verdict(check), Verdict::Good);
         write_task(&machine, 8, "poller", "2", false, 1);
         let finding = machine.finding(check);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::fixture::Machine;
-    use crate::look::tests::write_task;
+    use crate::look::tests::{write_kthreadd, write_task};
 
     #[test]
     fn who_is_pinned_here_is_named() {
@@ -57,6 +57,8 @@ mod tests {
         write_task(&machine, 7, "cron", "0-3", false, 0);
         write_task(&machine, 8, "ksoftirqd/2", "2", true, 0);
         write_task(&machine, 9, "elsewhere", "0", false, 0);
+        assert_eq!(machine.verdict(check), Verdict::CannotTell, "in a PID namespace");
+        write_kthreadd(&machine);
         assert_eq!(machine.verdict(check), Verdict::Good);
         write_task(&machine, 10, "vpp", "2", false, 0);
         let finding = machine.finding(check);
