@@ -15,8 +15,8 @@ use super::profilers::Profilers;
 use super::symbols::Symbols;
 use super::trace::{Subject, Trace, TraceError, own_threads};
 use super::walk::{Around, ON_THE_WAY, Scale, Sent, Walk};
-use host::Sys;
 use host::cores::{Core, CoreSet};
+use host::{Sys, threads};
 use measure::{InterruptLine, Note};
 
 /// What other cores sent, kept: a bound on memory.
@@ -88,6 +88,9 @@ impl Recorder {
         others: &CoreSet,
         clock: fn() -> u64,
     ) -> Result<Self, TraceError> {
+        if !threads::sees_all(sys) {
+            return Err(TraceError::Namespace);
+        }
         let sending = (!others.is_empty()).then(|| Trace::start("senders", others, Subject::Sending));
         let work = Trace::start("work", cores, Subject::Work)?;
         let mut notes = Vec::new();

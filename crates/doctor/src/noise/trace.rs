@@ -35,6 +35,12 @@ pub enum TraceError {
     /// The clock of the loops is not among the tracer's.
     #[error("this kernel's tracer has no x86-tsc clock, so its times cannot be compared with the loop's")]
     NoClock,
+    /// The tracer tells tasks by numbers that are not those which this process sees: it would take itself for a stranger.
+    #[error(
+        "this process is in a PID namespace, and the kernel's tracer counts tasks as the machine does; \
+         fix: run it in that of the machine (docker run --pid=host, hostPID: true)"
+    )]
+    Namespace,
     /// No memory for its buffers.
     #[error(
         "the kernel has no memory for the tracer's buffers ({BUFFER_KIB} KiB for each of {0}, and some MiB for each other core); \

@@ -164,6 +164,24 @@ fn packets_that_the_kernel_receives_on_the_core_are_named() {
     assert_first(&during, "softirq NET_RX");
 }
 
+/// The tracer counts tasks as the machine does, whichever `/proc` is mounted.
+#[test]
+fn in_a_pid_namespace_nobody_is_blamed() {
+    let Some(lab) = require(&[&NEEDS[..], &[Need::Tool("unshare")]].concat()) else {
+        return;
+    };
+    for proc in ["", "--mount-proc"] {
+        let noise = "noise --json --quiet --cores 1 --duration 100ms";
+        let script = format!("exec unshare --pid --fork {proc} \"$DROPLESS\" {noise}");
+        let run = lab.shell(&script).wait(LIMIT);
+        assert_eq!(run.code, Some(0), "{run}");
+        let noise = run.json();
+        assert_eq!(noise["causes_known"], false, "{run}");
+        let why = noise["causes_missing"].as_str().unwrap_or_default();
+        assert!(why.contains("--pid=host"), "{run}");
+    }
+}
+
 /// A machine may have hundreds of cores, and few that are watched.
 #[test]
 fn only_the_cores_that_are_watched_have_large_buffers() {
