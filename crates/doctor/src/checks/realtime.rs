@@ -11,8 +11,9 @@ const FAIR_SERVER: (u32, u32) = (6, 12);
 /// See the module.
 pub fn check(subject: &Subject<'_>) -> Finding {
     let sys = subject.sys;
+    // Who may run elsewhere, too, is hardly a poller: multipathd, for one, sleeps wherever it likes.
     let on_workers = |task: &Thread| {
-        task.is_real_time && !task.is_kernel && !task.allowed.common(&subject.workers).is_empty()
+        task.is_real_time && !task.is_kernel && task.allowed.without(&subject.workers).is_empty()
     };
     let tasks = threads(sys).filter(on_workers);
     let pollers: Vec<String> = tasks.map(|task| task.name).collect();
@@ -44,7 +45,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     }
     if pollers.is_empty() {
         return finding.good(
-            "real-time tasks are limited, but none runs on these cores (dropless's workers are not real-time tasks)",
+            "real-time tasks are limited, but none belongs to these cores (dropless's workers are not real-time tasks)",
         );
     }
     let run = format!("{} run(s) as real-time task", look::few(&pollers));
@@ -83,6 +84,8 @@ mod tests {
         assert_eq!(machine.verdict(check), Verdict::CannotTell, "in a PID namespace");
         write_kthreadd(&machine);
         assert_eq!(machine.verdict(check), Verdict::Good);
+        write_task(&machine, 6, "multipathd", "0-3", false, 2);
+        assert_eq!(machine.verdict(check), Verdict::Good, "a sleeper of all cores");
         write_task(&machine, 8, "poller", "2", false, 1);
         let finding = machine.finding(check);
         assert_eq!(
