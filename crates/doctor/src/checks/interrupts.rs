@@ -1,5 +1,6 @@
 //! Interrupts: which devices interrupt the cores that shall poll.
 
+use super::tick;
 use crate::{Change, Finding, Remedy, Subject, command_line, look};
 use host::Sys;
 use host::cores::{self, CoreSet};
@@ -104,7 +105,8 @@ fn devices(subject: &Subject<'_>, core: cores::Core) -> Vec<Delta> {
     }
     let mut all = watched.after.interrupts.since(&watched.before.interrupts, core);
     // The others (LOC, RES, TLB) are the kernel's own, and have checks or causes of their own.
-    all.retain(|delta| delta.line.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_device = |line: &str| line.bytes().all(|byte| byte.is_ascii_digit());
+    all.retain(|delta| is_device(&delta.line) && !tick::is_timer(&delta.line, &delta.name));
     all
 }
 

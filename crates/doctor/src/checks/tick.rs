@@ -23,9 +23,13 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let counted = watched.is_there() && !watched.after.interrupts.is_empty();
+    if counted && count(&Interrupts::default(), &watched.after.interrupts, core) == 0 {
+        let says = format!("no line of /proc/interrupts counts the timer of core {core}");
+        return Finding::of(NAME).cannot_tell(says).into();
+    }
     let polled = watched.ticks.contains_key(&core);
     let busy = if polled { " while it polls" } else { "" };
-    let ticks = format!("LOC on core {core}{busy}: {worst:.1} /s");
+    let ticks = format!("timer on core {core}{busy}: {worst:.1} /s");
     let knows = subject.sys.exists(FILE);
     let shown = if knows {
         tickless.to_string()
@@ -70,8 +74,18 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// The ticks of a core from one look to the next.
 pub(crate) fn count(before: &Interrupts, after: &Interrupts, core: Core) -> u64 {
     let deltas = after.since(before, core);
-    let local = deltas.iter().find(|delta| delta.line == "LOC");
-    local.map_or(0, |delta| delta.count)
+    let ticks = deltas.iter().filter(|delta| is_timer(&delta.line, &delta.name));
+    ticks.map(|delta| delta.count).sum()
+}
+
+/// Whether a line counts the timer of each core: that of the APIC (`LOC`), of Hyper-V (`HVS`), of Xen (`timer0`), or of an Arm
+/// core (`arch_timer`). `timer` alone is the machine's, which ticks for nobody any more.
+pub(super) fn is_timer(line: &str, name: &str) -> bool {
+    let driver = name.split_whitespace().next_back().unwrap_or_default();
+    let of_xen = driver
+        .strip_prefix("timer")
+        .is_some_and(|core| core.parse::<u32>().is_ok());
+    ["LOC", "HVS"].contains(&line) || of_xen || driver == "arch_timer"
 }
 
 #[cfg(test)]
@@ -94,6 +108,25 @@ mod tests {
         assert_eq!(bad.booted(), ["nohz_full=2,3", "rcu_nocbs=2,3"]);
         let elsewhere = machine("2-3", &BEFORE.replace("5 5 5 5", "255 255 5 6"));
         assert_eq!(elsewhere.verdict(check), Verdict::Good);
+    }
+
+    /// Hyper-V, Xen and Arm have timers of their own.
+    #[test]
+    fn the_timer_of_the_machine_is_the_one_that_counts() {
+        let of = |line: &str| {
+            let before = format!(" CPU0 CPU1 CPU2 CPU3\nLOC: 0 0 0 0 Local timer interrupts\n{line}\n");
+            let machine = Machine::with(&[(FILE, ""), ("/proc/interrupts", &before)]);
+            machine.watched(&[("/proc/interrupts", &before.replace("5 5 5 5", "5 5 5 255"))])
+        };
+        for line in [
+            "HVS: 5 5 5 5 Hyper-V stimer0 interrupts",
+            "52: 5 5 5 5 xen-percpu -virq timer3",
+            "11: 5 5 5 5 GICv3 27 Level arch_timer",
+        ] {
+            assert_eq!(of(line).verdict(check), Verdict::Bad, "{line}");
+        }
+        let none = of("0: 5 5 5 5 IO-APIC 2-edge timer").finding(check);
+        assert_eq!((none.verdict, none.booted().len()), (Verdict::CannotTell, 0));
     }
 
     #[test]
