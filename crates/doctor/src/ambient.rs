@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::Remedy;
-use crate::cgroup;
 use host::{Fix, Sys, Warning, cores, hugepages};
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
@@ -68,7 +67,7 @@ fn quota(sys: &Sys) -> Option<Warning> {
 
 /// The `cpu.max` (cgroup v2) that limits this process, and its value.
 pub(crate) fn cpu_limit(sys: &Sys) -> Option<(PathBuf, String)> {
-    cgroup::folders(sys).iter().find_map(|folder| {
+    host::cgroup_folders(sys, "cpu").iter().find_map(|folder| {
         let file = folder.join("cpu.max");
         let limit = sys.text(&file).filter(|text| !text.starts_with("max"))?;
         Some((file, limit))

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod ambient;
-mod cgroup;
 pub mod checks;
 mod command_line;
 mod examine;

@@ -1,9 +1,14 @@
 //! The cgroups that a process is in.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use procfs_core::{FromBufRead as _, ProcessCGroup, ProcessCGroups};
+
+use crate::Sys;
+
+/// Where version 2 is mounted; beside version 1 one floor down.
+const VERSION_2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// Those of `file`, a `/proc/PID/cgroup` (cgroups(7)): that of version 2 has hierarchy 0 and no controllers. None if it
 /// cannot be read.
@@ -12,6 +17,35 @@ pub fn cgroups(file: &Path) -> Vec<ProcessCGroup> {
     // A name may be any bytes; the library would refuse all for one that is no UTF-8.
     let text = String::from_utf8_lossy(&bytes);
     ProcessCGroups::from_buf_read(text.as_bytes()).map_or_else(|_| Vec::new(), |all| all.0)
+}
+
+/// The folders of this process's cgroups that may have `controller`, its own before those above it; of those that are not
+/// there, too.
+pub fn cgroup_folders(sys: &Sys, controller: &str) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for cgroup in cgroups(&sys.path("/proc/self/cgroup")) {
+        let bases = if cgroup.hierarchy == 0 {
+            VERSION_2.map(str::to_owned)
+        } else if cgroup.controllers.iter().any(|name| name == controller) {
+            // Those that belong together are mounted as one, to which each name may be a link.
+            [controller, &cgroup.controllers.join(",")].map(|name| format!("/sys/fs/cgroup/{name}"))
+        } else {
+            continue;
+        };
+        let mut seen = Vec::new();
+        for base in bases {
+            let place = sys.path(&base);
+            let place = place.canonicalize().unwrap_or(place);
+            if seen.contains(&place) {
+                continue;
+            }
+            seen.push(place);
+            let own = Path::new(&base).join(cgroup.pathname.trim_start_matches('/'));
+            let above = own.ancestors().take_while(|folder| folder.starts_with(&base));
+            all.extend(above.map(Path::to_owned));
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -37,5 +71,32 @@ mod tests {
             ]
         );
         assert!(cgroups(&folder.path().join("absent")).is_empty());
+    }
+    #[test]
+    fn the_own_one_comes_before_those_above_and_none_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let sys = Sys::at(folder.path());
+        let mount = folder.path().join("sys/fs/cgroup");
+        fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        fs::write(
+            folder.path().join("proc/self/cgroup"),
+            "2:cpuset:/x\n1:cpu,cpuacct:/a\n0::/b\n",
+        )
+        .unwrap();
+        let said = || {
+            let folders = cgroup_folders(&sys, "cpu").into_iter();
+            folders
+                .map(|folder| folder.display().to_string().replace("/sys/fs/cgroup", "."))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let version_2 = "./b . ./unified/b ./unified";
+        assert_eq!(
+            said(),
+            format!("./cpu/a ./cpu ./cpu,cpuacct/a ./cpu,cpuacct {version_2}")
+        );
+        fs::create_dir_all(mount.join("cpu,cpuacct")).unwrap();
+        std::os::unix::fs::symlink("cpu,cpuacct", mount.join("cpu")).unwrap();
+        assert_eq!(said(), format!("./cpu/a ./cpu {version_2}"));
     }
 }

@@ -1,8 +1,8 @@
 //! The CPU quota of this process's cgroup: who has used it up is stopped.
 
 use crate::ambient::cpu_limit;
-use crate::cgroup;
 use crate::{Finding, Remedy, Subject};
+use host::cgroup_folders;
 
 const NAME: &str = "cpu-quota";
 const CGROUP: &str = "/proc/self/cgroup";
@@ -18,6 +18,13 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         (file.display().to_string(), limit, "max")
     } else if let Some((file, limit)) = version_1(subject) {
         (file, limit, "-1")
+    } else if !cgroup_folders(sys, "cpu")
+        .iter()
+        .any(|folder| sys.exists(folder.join("cgroup.procs")))
+    {
+        return finding
+            .cannot_tell("the cgroups of this session are not below /sys/fs/cgroup")
+            .read(CGROUP, membership.replace('\n', " "));
     } else {
         let sentence = "nothing limits the CPU time of this session";
         return finding.good(sentence).read(CGROUP, membership.replace('\n', " "));
@@ -43,7 +50,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
 
 /// `cpu.cfs_quota_us` of version 1, if it limits.
 fn version_1(subject: &Subject<'_>) -> Option<(String, String)> {
-    cgroup::folders(subject.sys).iter().find_map(|folder| {
+    cgroup_folders(subject.sys, "cpu").iter().find_map(|folder| {
         let file = folder.join("cpu.cfs_quota_us");
         let quota = subject.sys.text(&file).filter(|quota| !quota.starts_with('-'))?;
         Some((file.display().to_string(), quota))
@@ -73,6 +80,8 @@ mod tests {
         );
         assert!(finding.says.contains("stopped 7 times"), "{}", finding.says);
         machine.write(MAX, "max 100000\n");
+        assert_eq!(machine.verdict(check), Verdict::CannotTell, "an empty mount");
+        machine.write("/sys/fs/cgroup/a/cgroup.procs", "");
         assert_eq!(machine.verdict(check), Verdict::Good);
     }
 
@@ -81,6 +90,7 @@ mod tests {
         let machine = Machine::with(&[("/proc/self/cgroup", "3:cpu,cpuacct:/b\n"), (QUOTA, "20000\n")]);
         assert_eq!(machine.finding(check).changed(), [(QUOTA, "-1")]);
         machine.write(QUOTA, "-1\n");
+        machine.write("/sys/fs/cgroup/cpu/b/cgroup.procs", "");
         assert_eq!(machine.verdict(check), Verdict::Good);
     }
 

@@ -23,6 +23,11 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     let Some((core, ticks)) = worst.filter(|_| watched.is_there()) else {
         return finding.cannot_tell("a virtual machine, whose steal time was not watched");
     };
+    // An idle machine has none either, but one that has run since boot has met somebody.
+    if watched.after.steal.values().all(|ticks| *ticks == 0) {
+        let says = "this hypervisor has told of no stolen time since boot: it may tell of none";
+        return finding.cannot_tell(says).read(FILE, "steal of every core: 0");
+    }
     let finding = finding.read(FILE, format!("steal of core {core}: +{ticks} ticks of 10 ms"));
     if ticks == 0 {
         return finding
@@ -64,6 +69,13 @@ mod tests {
         );
         assert_eq!(guest().watched(&[]).verdict(check), Verdict::Good);
         assert_eq!(guest().verdict(check), Verdict::CannotTell);
+        let silent = BEFORE.replace(" 7\n", " 0\n");
+        let silent = guest().watched(&[(FILE, &silent)]);
+        assert_eq!(
+            silent.verdict(check),
+            Verdict::CannotTell,
+            "none was ever told of"
+        );
         assert_eq!(Machine::with(&[]).verdict(check), Verdict::Good);
     }
 }

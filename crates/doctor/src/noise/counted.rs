@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use super::attribute::AttributedStall;
 use super::cause::Cause;
-use crate::cgroup;
 use crate::sample;
 use host::Sys;
 use host::cores::{Core, CoreSet};
@@ -205,7 +204,10 @@ fn throttled(sys: &Sys) -> BTreeMap<PathBuf, u64> {
         })?;
         Some((folder, ns))
     };
-    cgroup::folders(sys).into_iter().filter_map(of).collect()
+    host::cgroup_folders(sys, "cpu")
+        .into_iter()
+        .filter_map(of)
+        .collect()
 }
 
 #[cfg(test)]
