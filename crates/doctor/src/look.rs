@@ -150,6 +150,13 @@ pub(super) mod tests {
         machine.write("/proc/2/comm", "kthreadd\n");
     }
 
+    /// This process, started by `parent`.
+    pub fn write_parent(machine: &Machine, parent: u32) {
+        let status = STATUS.replace("ID", "13").replace("ALLOWED", "0-3");
+        let status = status.replace("PPid:\t1\n", &format!("PPid:\t{parent}\n"));
+        machine.write("/proc/self/status", &status);
+    }
+
     /// The files of a thread that may run on `allowed`; `kernel` makes it the kernel's.
     pub fn write_task(machine: &Machine, id: u32, name: &str, allowed: &str, kernel: bool, policy: u32) {
         let flags = if kernel { 0x0020_0040 } else { 0x40_0000 };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use procfs_core::{FromBufRead as _, ProcessCGroup, ProcessCGroups};
 
 use crate::Sys;
+use crate::core_set::CoreSet;
 
 /// Where version 2 is mounted; beside version 1 one floor down.
 const VERSION_2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -46,6 +47,29 @@ pub fn cgroup_folders(sys: &Sys, controller: &str) -> Vec<PathBuf> {
         }
     }
     all
+}
+
+/// The cpuset that this process is in, which no affinity leads out of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cpuset {
+    /// Where it is told.
+    pub file: String,
+    /// Its cores.
+    pub cores: CoreSet,
+}
+
+/// See [`Cpuset`]; none where no cgroup tells of one.
+pub fn cpuset(sys: &Sys) -> Option<Cpuset> {
+    cgroup_folders(sys, "cpuset").iter().find_map(|folder| {
+        // As versions 2 and 1 call it.
+        ["cpuset.cpus.effective", "cpuset.effective_cpus"]
+            .iter()
+            .find_map(|name| {
+                let file = folder.join(name).display().to_string();
+                let cores: CoreSet = sys.text(&file)?.parse().ok()?;
+                (!cores.is_empty()).then_some(Cpuset { file, cores })
+            })
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub use crate::core_set::{Core, CoreListError, CoreSet};
 
+use crate::cgroups::{Cpuset, cpuset};
 use crate::threads::{Thread, running};
 use crate::{Fix, Problem, Sys, partition};
 use serde::Serialize;
@@ -94,8 +95,22 @@ pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
     if !closed.is_empty() {
         return Err(partition::closed(&closed, partition::ONLY_ROOT));
     }
+    if let Some(Cpuset { file, cores }) = cpuset(sys).filter(|set| !forbidden.without(&set.cores).is_empty())
+    {
+        let found = format!(
+            "{} is outside this process's cpuset ({file}: {cores})",
+            forbidden.in_words()
+        );
+        let fix = Fix::advice(format!(
+            "choose from --cores {allowed}, or widen the cpuset (docker update --cpuset-cpus, AllowedCPUs= of its unit)"
+        ));
+        return Err(Problem::new(what, found, fix));
+    }
     if !forbidden.is_empty() {
-        let found = format!("core {forbidden} is outside this process's affinity or cpuset ({allowed})");
+        let found = format!(
+            "{} is outside this process's affinity or cpuset ({allowed})",
+            forbidden.in_words()
+        );
         let fix = Fix::one(format!("taskset -pc {} $$", wanted.with(&allowed)));
         return Err(Problem::new(what, found, fix));
     }

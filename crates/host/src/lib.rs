@@ -37,7 +37,7 @@ pub mod vmbus;
 pub mod xdp;
 
 pub use capability::Capability;
-pub use cgroups::{cgroup_folders, cgroups};
+pub use cgroups::{Cpuset, cgroup_folders, cgroups, cpuset};
 pub use discover::{Carrier, CarrierKind, Queues, Usable, discover};
 pub use drivers::drivers;
 pub use facts::{CoreFacts, Facts, facts};

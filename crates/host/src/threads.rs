@@ -7,6 +7,9 @@ use serde::Serialize;
 use crate::Sys;
 use crate::core_set::CoreSet;
 
+/// More processes have never started one another.
+const ANCESTORS_MAX: usize = 64;
+
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Thread {
@@ -33,6 +36,21 @@ pub struct Thread {
 pub fn sees_all(sys: &Sys) -> bool {
     let numbers = sys.status().and_then(|status| status.nspid);
     sys.text("/proc/2/comm").as_deref() == Some("kthreadd") && numbers.is_none_or(|numbers| numbers.len() < 2)
+}
+
+/// The processes that started this one, the closest first: a shell, sudo, sshd.
+pub fn ancestors(sys: &Sys) -> Vec<u32> {
+    let parent = |status: Status| u32::try_from(status.ppid).ok().filter(|process| *process > 0);
+    let mut above = Vec::new();
+    let mut next = sys.status().and_then(parent);
+    // A bound, should numbers be given anew meanwhile.
+    while let Some(process) = next.filter(|_| above.len() < ANCESTORS_MAX) {
+        above.push(process);
+        next = Status::from_file(sys.path(format!("/proc/{process}/status")))
+            .ok()
+            .and_then(parent);
+    }
+    above
 }
 
 /// Every thread that we can see, but our own.

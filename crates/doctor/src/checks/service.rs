@@ -2,17 +2,25 @@
 
 use crate::{Finding, Remedy, Subject, When, look};
 use host::cores::{self, CoreSet};
-use host::threads::{Thread, threads};
+use host::cpuset;
+use host::threads::{Thread, ancestors, threads};
 
 const NAME: &str = "service";
 const FROM: &str = "/proc/*/task/*/status, Cpus_allowed_list";
 
-/// Threads that may run on these cores and not on most others.
+/// Threads that may run on these cores and not on most others; without those who started this process, and without all whom
+/// nothing keeps here but the cpuset that we are in, too.
 pub(crate) fn pinned(subject: &Subject<'_>, to: &CoreSet) -> Vec<Thread> {
-    let online = cores::online(subject.sys);
+    let (online, ours, cpuset) = (
+        cores::online(subject.sys),
+        ancestors(subject.sys),
+        cpuset(subject.sys),
+    );
     let tasks = threads(subject.sys);
     tasks
         .filter(|task| !task.is_kernel && !task.allowed.common(to).is_empty())
+        .filter(|task| !ours.contains(&task.process))
+        .filter(|task| cpuset.as_ref().is_none_or(|set| task.allowed != set.cores))
         // Whoever may run on all cores, or on all but a few, was not put here.
         .filter(|task| task.allowed.len() * 2 <= online.len())
         .collect()
@@ -48,7 +56,7 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::fixture::Machine;
-    use crate::look::tests::{write_kthreadd, write_task};
+    use crate::look::tests::{write_kthreadd, write_parent, write_task};
 
     #[test]
     fn who_is_pinned_here_is_named() {
@@ -60,9 +68,17 @@ mod tests {
         assert_eq!(machine.verdict(check), Verdict::CannotTell, "in a PID namespace");
         write_kthreadd(&machine);
         assert_eq!(machine.verdict(check), Verdict::Good);
+        // In a container with two cores, where the shell of this process is bound to one of them.
+        machine.write("/proc/self/cgroup", "0::/\n");
+        machine.write("/sys/fs/cgroup/cpuset.cpus.effective", "1-2\n");
+        write_task(&machine, 11, "worker", "1-2", false, 0);
+        write_task(&machine, 12, "sh", "2", false, 0);
+        write_parent(&machine, 12);
+        assert_eq!(machine.verdict(check), Verdict::Good);
         write_task(&machine, 10, "vpp", "2", false, 0);
         let finding = machine.finding(check);
         assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(!finding.says.contains("sh ("), "{}", finding.says);
         assert!(
             finding.says.contains("vpp (thread 10, core 2)"),
             "{}",

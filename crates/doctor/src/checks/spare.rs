@@ -14,8 +14,22 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     }
     let finding = Finding::of(NAME).read(ONLINE, online.to_string());
     let rest = &subject.housekeeping;
+    let allowed = cores::allowed(subject.sys);
+    let ours = rest.common(&allowed);
+    if !ours.is_empty() {
+        let few = (ours != *rest).then(|| format!(" (this process may use {})", ours.in_words()));
+        let rest = rest.in_words();
+        return finding.good(format!("{rest} for everything else{}", few.unwrap_or_default()));
+    }
     if !rest.is_empty() {
-        return finding.good(format!("{} for everything else", rest.in_words()));
+        let says = format!(
+            "the workers take all cores that this process may use ({allowed}): the rest of it runs beside them"
+        );
+        let advice = "leave a core out, or give this process more (its cpuset, taskset)";
+        return finding
+            .warning(says)
+            .costs("1 to 10 ms whenever the thread that looks after them runs")
+            .remedy(Remedy::advice(When::Restart, advice));
     }
     let remedy = if online.len() > 1 {
         let kept: CoreSet = subject.workers.iter().skip(1).collect();
@@ -36,6 +50,7 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::fixture::Machine;
+    use crate::look::tests::write_parent;
 
     #[test]
     fn a_core_must_be_left() {
@@ -43,6 +58,24 @@ mod tests {
         let finding = Machine::with(&[]).workers("0-3").finding(check);
         assert_eq!(finding.verdict, Verdict::Bad);
         assert!(finding.remedies[0].fix.to_string().ends_with("--cores 1-3"));
+        let machine = Machine::with(&[]);
+        write_parent(&machine, 1);
+        let status = machine.sys.text("/proc/self/status").unwrap();
+        let bound = |cores: &str| {
+            machine.write(
+                "/proc/self/status",
+                &status.replace("list:\t0-3", &format!("list:\t{cores}")),
+            );
+            machine.finding(check)
+        };
+        assert_eq!(bound("2-3").verdict, Verdict::Warning);
+        let some = bound("1-3");
+        assert_eq!(some.verdict, Verdict::Good);
+        assert!(
+            some.says.ends_with("(this process may use core 1)"),
+            "{}",
+            some.says
+        );
         let blind = Machine::with(&[("/sys/devices/system/cpu/online", "?")]);
         assert_eq!(blind.verdict(check), Verdict::CannotTell);
     }

@@ -194,6 +194,18 @@ fn cores_asked_for_must_be_there_on_and_allowed() {
         line("3-4"),
         "cores 3,4: core 4 is outside this process's affinity or cpuset (0-3); fix: taskset -pc 0-4 $$"
     );
+    let file = "/sys/fs/cgroup/a/cpuset.cpus.effective";
+    machine.write("/proc/self/cgroup", "0::/a/b\n");
+    machine.write(file, "0-4\n");
+    assert!(line("3,4").contains("fix: taskset"), "the cpuset has it");
+    machine.write(file, "0-3\n");
+    assert!(
+        line("3,4").contains(&format!(
+            "core 4 is outside this process's cpuset ({file}: 0-3); fix: choose from --cores 0-3"
+        )),
+        "{}",
+        line("3,4")
+    );
     assert!(line("").contains("the list is empty"));
 }
 
