@@ -91,7 +91,14 @@ fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
     let Some(Reservation { file, pages, total }) = reservation(pools, bytes, node) else {
         return Fix::kernel_with("CONFIG_HUGETLBFS");
     };
-    let keep = format!("echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf");
+    // `vm.nr_hugepages` is the sum of all nodes, over which the kernel spreads it.
+    let first = pools.first().map(|pool| pool.node);
+    let keep = if pools.iter().any(|pool| Some(pool.node) != first) {
+        let node = node.unwrap_or(0);
+        format!("echo 'w {file} - - - - {pages}' > /etc/tmpfiles.d/80-hugepages-node{node}.conf")
+    } else {
+        format!("echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf")
+    };
     Fix::one(format!("echo {pages} > {file}"))
         .undone_by([format!("echo {total} > {file}")])
         .kept_by([keep])

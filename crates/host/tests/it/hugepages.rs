@@ -32,6 +32,8 @@ fn the_fix_reserves_on_the_right_node_what_is_missing() {
     let file = "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages";
     assert_eq!(problem.fix.commands, [format!("echo 592 > {file}")]);
     assert_eq!(problem.fix.undo, [format!("echo 100 > {file}")]);
+    let keep = format!("echo 'w {file} - - - - 592' > /etc/tmpfiles.d/80-hugepages-node1.conf");
+    assert_eq!(problem.fix.make_persistent, [keep]);
 }
 
 #[test]
@@ -41,6 +43,14 @@ fn kernels_without_numa_and_without_mounts() {
     machine.write("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0");
     machine.write("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0");
     let line = check(&machine.sys, "x", 1 << 21, None).unwrap_err().to_string();
+    let keep = check(&machine.sys, "x", 1 << 21, None)
+        .unwrap_err()
+        .fix
+        .make_persistent;
+    assert_eq!(
+        keep,
+        ["echo 'vm.nr_hugepages=1' > /etc/sysctl.d/80-hugepages.conf"]
+    );
     assert!(
         line.ends_with("fix: echo 1 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"),
         "{line}"
