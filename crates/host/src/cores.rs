@@ -185,8 +185,17 @@ fn pinned(sys: &Sys) -> Vec<Polled> {
     cores.collect()
 }
 
-/// Chooses cores for `workers` workers: isolated ones first, then the highest numbers; those near `node` before
-/// others, and a physical core of one's own before a sibling thread. The lowest core keeps the house. Those that are `taken`
+/// How much each core can do, as far as a hybrid machine tells: of most all the same.
+fn strength(sys: &Sys, core: Core) -> u64 {
+    let weak = list(sys, "/sys/devices/cpu_atom/cpus");
+    let is_weak = weak.is_some_and(|weak| weak.contains(core));
+    // Of the strongest 1024 (kernel: `SCHED_CAPACITY_SCALE`); x86 before 6.12 tells of kinds only.
+    let capacity = sys.number(format!("{CPUS}/cpu{core}/cpu_capacity"));
+    capacity.unwrap_or(if is_weak { 0 } else { 1024 })
+}
+
+/// Chooses cores for `workers` workers: isolated ones first, then the strongest, then the highest numbers; those near `node`
+/// before others, and a physical core of one's own before a sibling thread. The lowest core keeps the house. Those that are `taken`
 /// come last: even beside the house a worker is better off than beside another poller.
 pub fn pick(sys: &Sys, workers: usize, node: Option<u32>, taken: &[Polled]) -> Result<Choice, Problem> {
     let (allowed, isolated) = (allowed(sys), isolated(sys));
@@ -204,9 +213,10 @@ pub fn pick(sys: &Sys, workers: usize, node: Option<u32>, taken: &[Polled]) -> R
     }
     let near = node.and_then(|node| list(sys, &format!("/sys/devices/system/node/node{node}/cpulist")));
     let mut ranked: Vec<Core> = allowed.iter().filter(|core| *core != housekeeping).collect();
-    ranked.sort_by_key(|core| {
+    ranked.sort_by_cached_key(|core| {
         let far = near.as_ref().is_some_and(|near| !near.contains(*core));
-        (far, !isolated.contains(*core), std::cmp::Reverse(*core))
+        let best = std::cmp::Reverse((strength(sys, *core), *core));
+        (far, !isolated.contains(*core), best)
     });
     let mut chosen = first_threads_first(sys, housekeeping, ranked);
     chosen.push(housekeeping);

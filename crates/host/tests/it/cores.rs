@@ -48,6 +48,23 @@ fn the_highest_cores_work_and_the_lowest_keeps_the_house() {
     );
 }
 
+/// A hybrid processor has its weak cores last.
+#[test]
+fn strong_cores_come_before_weak_ones() {
+    let machine = Fixture::new();
+    let picked = |workers| numbers(&pick(&machine.sys, workers, None, &[]).unwrap().workers);
+    machine.write("/sys/devices/cpu_atom/cpus", "4-7\n");
+    assert_eq!(picked(4), [3, 2, 1, 7]);
+    for core in 0..8 {
+        let capacity = if core == 5 { "1024" } else { "600" };
+        machine.write(
+            &format!("/sys/devices/system/cpu/cpu{core}/cpu_capacity"),
+            capacity,
+        );
+    }
+    assert_eq!(picked(3), [5, 7, 6]);
+}
+
 #[test]
 fn what_others_poll_comes_last() {
     let machine = Fixture::new();
