@@ -98,7 +98,7 @@ mod tests {
         .link("/proc/78/fd/3", "socket:[5]");
         let symbols = Symbols::read(&machine.sys);
         let profilers = Profilers::new(&machine.sys, &symbols);
-        let owned = |address| profilers.owned(address, symbols.name(address));
+        let owned = |address| profilers.owned(address, symbols.name(address).unwrap().to_owned());
         assert_eq!(owned(0x10), "perf_swevent_hrtimer for sampler (77)");
         assert_eq!(owned(0x20), "hrtimer_wakeup");
     }

@@ -99,6 +99,7 @@ impl Recorder {
             sending.map_err(unknown).ok()
         });
         let symbols = Symbols::read(sys);
+        notes.extend(symbols.are_hidden().then(hidden_symbols));
         let mut recorder = Self {
             work,
             sending,
@@ -254,7 +255,10 @@ impl Record {
 
     /// Names the stalls, in order, that the thread `own` saw on `core`.
     pub fn name(&self, core: Core, own: u32, stalls: &[Span]) -> Vec<AttributedStall> {
-        let function = |address| self.profilers.owned(address, self.symbols.name(address));
+        let function = |address| {
+            let name = self.symbols.name(address)?;
+            Some(self.profilers.owned(address, name.to_owned()))
+        };
         let disk = |number: u32| match self.disks.get(&number) {
             Some(name) => name.clone(),
             None => format!("{}:{}", number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1)),
@@ -312,6 +316,13 @@ impl Record {
 fn unknown_senders(error: &TraceError) -> Note {
     let text = format!("who sends interrupts from other cores is not known: {error}");
     Note::new("senders_unknown", text)
+}
+
+/// `kptr_restrict` hides the addresses of functions, at 1 from those without `CAP_SYSLOG`, at 2 from all.
+fn hidden_symbols() -> Note {
+    let text = "the kernel hides its functions from this process: timers are taken for the tick, and work and calls have \
+        addresses for names; fix: sysctl kernel.kptr_restrict=1, and CAP_SYSLOG in a container";
+    Note::new("symbols_hidden", text)
 }
 
 /// Who sends, in words.

@@ -29,12 +29,33 @@ impl Symbols {
         named.map(|(address, _)| *address)
     }
 
-    /// The function that `address` lies in.
-    pub fn name(&self, address: u64) -> String {
+    /// Whether the kernel hides them.
+    pub fn are_hidden(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The function that `address` lies in, where that is known.
+    pub fn name(&self, address: u64) -> Option<&str> {
         let after = self.0.partition_point(|(start, _)| *start <= address);
-        match after.checked_sub(1).and_then(|index| self.0.get(index)) {
-            Some((_, name)) => name.clone(),
-            None => format!("{address:#x}"),
-        }
+        let (_, name) = self.0.get(after.checked_sub(1)?)?;
+        Some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    #[test]
+    fn addresses_that_are_all_zero_are_hidden() {
+        let text = "0000000000001000 T first\n0000000000002000 t second\n";
+        let machine = Machine::with(&[("/proc/kallsyms", text)]);
+        let symbols = Symbols::read(&machine.sys);
+        assert!(!symbols.are_hidden());
+        let names = [0xfff, 0x1000, 0x1fff, 0x2001].map(|address| symbols.name(address));
+        assert_eq!(names, [None, Some("first"), Some("first"), Some("second")]);
+        machine.write("/proc/kallsyms", &text.replace(['1', '2'], "0"));
+        assert!(Symbols::read(&machine.sys).are_hidden());
     }
 }

@@ -33,14 +33,21 @@ pub struct Around<'a> {
     pub own: u32,
     /// The core.
     pub core: u32,
-    /// The kernel's name for the function at an address.
-    pub function: &'a dyn Fn(u64) -> String,
+    /// The kernel's name for the function at an address, where it tells.
+    pub function: &'a dyn Fn(u64) -> Option<String>,
     /// The name of a block device, by the kernel's number for it.
     pub disk: &'a dyn Fn(u32) -> String,
     /// What the other cores sent, in order.
     pub sent: &'a [Sent],
     /// How long what the kernel does can take.
     pub scale: Scale,
+}
+
+impl Around<'_> {
+    /// The function at an address, or the address.
+    fn named(&self, address: u64) -> String {
+        (self.function)(address).unwrap_or_else(|| format!("{address:#x}"))
+    }
 }
 
 /// How long what the kernel does can take, ticks.
@@ -287,7 +294,7 @@ impl<'a> Walk<'a> {
             } => self.switch(*from, *state, *to, name),
             Event::Function(address) => {
                 if let Some(Cause::Call { function, .. }) = self.stack.last_mut() {
-                    *function = (self.around.function)(*address);
+                    *function = self.around.named(*address);
                 }
             }
             // The queue of packets that have no interface of their own is called this.
@@ -296,11 +303,14 @@ impl<'a> Walk<'a> {
             Event::Completed(disk) => self.serves((self.around.disk)(*disk)),
             Event::Timer(address) => {
                 let function = (self.around.function)(*address);
-                self.ticked |= TICKS.contains(&function.as_str());
-                let timer = if TICKS.contains(&function.as_str()) {
-                    TICK
-                } else {
-                    Cause::Timer(function)
+                let is_tick = function.as_deref().map(|function| TICKS.contains(&function));
+                self.ticked |= is_tick == Some(true);
+                let in_interrupt = self.stack.last() == Some(&TICK);
+                let timer = match is_tick {
+                    Some(true) => TICK,
+                    // Without a name it is more likely the tick than anything else.
+                    None if in_interrupt => TICK,
+                    _ => Cause::Timer(self.around.named(*address)),
                 };
                 if let Some(interrupt) = self.stack.last_mut().filter(|cause| **cause == TICK) {
                     *interrupt = if self.ticked { TICK } else { timer.clone() };
@@ -308,7 +318,7 @@ impl<'a> Walk<'a> {
                 self.stack.push(timer);
             }
             Event::Work { pid, function } => {
-                self.works.insert(*pid, (self.around.function)(*function));
+                self.works.insert(*pid, self.around.named(*function));
                 self.rename_task(*pid);
             }
             Event::WorkDone { pid } => {

@@ -8,6 +8,8 @@ fn at(at: u64, event: Event) -> Stamped {
 const OWN: u32 = 1;
 const CORE: u32 = 1;
 const RUNNABLE: u32 = 0;
+/// The address of a function that the kernel does not name.
+const HIDDEN: u64 = 99;
 
 /// Ways are as long as these short stalls, unless a test is about them.
 fn walk(sent: &[Sent]) -> Walk<'_> {
@@ -18,7 +20,7 @@ fn walk_with(sent: &[Sent], way: u64) -> Walk<'_> {
     Walk::new(Around {
         own: OWN,
         core: CORE,
-        function: &|address| format!("function_{address}"),
+        function: &|address| (address != HIDDEN).then(|| format!("function_{address}")),
         disk: &|number| format!("disk_{number}"),
         sent,
         scale: Scale { way },
@@ -148,6 +150,19 @@ fn the_interrupt_of_another_timer_is_no_tick() {
     ];
     let named = walk(&[]).name(span(100, 160), &events);
     assert_eq!(named.parts, [(Cause::Timer("function_5".into()), 60)]);
+}
+
+/// With `kptr_restrict` no timer has a name, the tick as little as others.
+#[test]
+fn a_timer_without_a_name_in_the_timer_s_interrupt_is_the_tick() {
+    let events = [
+        at(110, Event::Enter(TICK)),
+        at(120, Event::Timer(HIDDEN)),
+        at(140, Event::Leave),
+        at(150, Event::Leave),
+    ];
+    let named = walk(&[]).name(span(100, 160), &events);
+    assert_eq!(named.parts, [(TICK, 60)]);
 }
 
 #[test]
