@@ -464,6 +464,9 @@ fn a_file_that_cannot_be_begun_leaves_nothing() {
         };
         let mut disk = disk((&mut producer, &ring), rotating);
         fill_with(&mut producer, &mut disk, 0..500);
+        while disk.written().packets == 0 || disk.is_busy() {
+            disk.step(Instant::now()).unwrap();
+        }
         let others = path.join("others");
         let full = std::fs::write(&others, vec![1; 2 << 20]).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);

@@ -1,4 +1,5 @@
 //! What is written, read back, drawn and printed.
+#![allow(clippy::expect_used, reason = "a test says so by failing")]
 
 mod common;
 mod damage;
