@@ -96,9 +96,11 @@ fn no_row_is_too_short_for_a_file_to_tell_its_time() {
         accepted(&mut writer, Nanos(100 + MS + 300), 0, 64);
         writer.publish(Nanos(100 + if is_out { 2 * MS } else { 0 }));
         let mut collector = IntervalCollector::new(vec![ring], 0);
-        let mut rows = Vec::from_iter(is_out.then(|| collector.next_final().unwrap()));
+        let mut rows: Vec<_> = is_out.then(|| collector.next_final().unwrap()).into_iter().collect();
         rows.extend(std::iter::from_fn(|| collector.next_remaining(Nanos(100 + end))));
-        Vec::from_iter(rows.iter().map(|row| (row.end_ns, row.total().sent)))
+        rows.iter()
+            .map(|row| (row.end_ns, row.total().sent))
+            .collect::<Vec<_>>()
     };
     // A rest of 301 ns belongs to the row before; where that is out, it is a row of a microsecond.
     assert_eq!(burst(MS + 301, false), [(MS + 301, 74)]);

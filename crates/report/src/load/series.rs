@@ -221,8 +221,8 @@ impl Reading {
         }
         let before = self.last_ms.replace(time_ms);
         // Versions up to November 2026 wrote a rest of less than a microsecond as a row of no length.
-        let has_no_length = row.get("duration") == Some(0.0);
-        let grows = |before: &f64| *before < time_ms || (*before == time_ms && has_no_length);
+        let has_no_length = row.get("duration").is_some_and(|length| length <= 0.0);
+        let grows = |before: &f64| *before < time_ms || (has_no_length && *before <= time_ms);
         if let Some(before) = before.filter(|before| !grows(before)) {
             return Err(format!(
                 "time goes from {} to {} ms; it must grow",
