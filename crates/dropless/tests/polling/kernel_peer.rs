@@ -267,7 +267,7 @@ fn a_lost_link_is_named(kind: &str) {
     let Some(lab) = require(&ECHO) else { return };
     let wire = Wire::to_kernel(&lab);
     let _server = wire.echo_server(false);
-    let arguments = ["--rate", "1kpps", "--duration", "1s", "--drain", "300ms"];
+    let arguments = ["--rate", "1kpps", "--duration", "3s", "--drain", "300ms"];
     let mut running = wire.send(&lab, kind, &arguments).spawn();
     wait_for_traffic(&wire, &mut running);
     wire.far.ip(&["link", "set", "far0", "down"]);
@@ -291,7 +291,7 @@ fn a_removed_interface_is_named(kind: &str) {
     let Some(lab) = require(&ECHO) else { return };
     let wire = Wire::to_kernel(&lab);
     let _server = wire.echo_server(false);
-    let arguments = ["--rate", "1kpps", "--duration", "1s", "--drain", "300ms"];
+    let arguments = ["--rate", "1kpps", "--duration", "3s", "--drain", "300ms"];
     let mut running = wire.send(&lab, kind, &arguments).spawn();
     wait_for_traffic(&wire, &mut running);
     wire.near.ip(&["link", "delete", "near0"]);

@@ -96,7 +96,10 @@ fn no_row_is_too_short_for_a_file_to_tell_its_time() {
         accepted(&mut writer, Nanos(100 + MS + 300), 0, 64);
         writer.publish(Nanos(100 + if is_out { 2 * MS } else { 0 }));
         let mut collector = IntervalCollector::new(vec![ring], 0);
-        let mut rows: Vec<_> = is_out.then(|| collector.next_final().unwrap()).into_iter().collect();
+        let mut rows: Vec<_> = is_out
+            .then(|| collector.next_final().unwrap())
+            .into_iter()
+            .collect();
         rows.extend(std::iter::from_fn(|| collector.next_remaining(Nanos(100 + end))));
         rows.iter()
             .map(|row| (row.end_ns, row.total().sent))
