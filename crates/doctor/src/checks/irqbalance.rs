@@ -69,21 +69,26 @@ fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
     for source in sources {
         let text = sys.text(source).unwrap_or_default();
         let mut settings = text.split(['\0', '\n']).rev();
-        let found = settings.find_map(|setting| {
-            let (name, value) = setting.trim().split_once('=')?;
-            let value = value.trim_matches('"');
-            match name {
-                BANNED => value.parse().ok(),
-                BANNED_MASK => CoreSet::from_mask(value),
-                _ => None,
-            }
-        });
+        // An empty list is none: then it bans what it bans unasked.
+        let found = settings.find_map(|setting| assigned(setting).filter(|cores| !cores.is_empty()));
         if let Some(cores) = found {
             return (source.to_owned(), cores);
         }
     }
     let from = "isolated and nohz_full in /sys/devices/system/cpu".to_owned();
     (from, banned_unasked(sys))
+}
+
+/// What a line of its settings bans; `None` where it is about something else.
+pub(crate) fn assigned(line: &str) -> Option<CoreSet> {
+    let (name, value) = line.trim().split_once('=')?;
+    let value = value.trim_matches(['"', '\'']);
+    match name {
+        BANNED if value.is_empty() => Some(CoreSet::default()),
+        BANNED => value.parse().ok(),
+        BANNED_MASK => CoreSet::from_mask(value),
+        _ => None,
+    }
 }
 
 /// What it leaves alone where nobody tells it what to; of cpusets it knows nothing.
@@ -118,6 +123,10 @@ mod tests {
         assert_eq!(machine.verdict(check), Verdict::Good);
         machine.write("/proc/9/environ", "A=b\0IRQBALANCE_BANNED_CPUS=4\0");
         assert!(machine.finding(check).says.ends_with("on core 3"));
+        // An empty list is none.
+        machine.write("/proc/9/environ", "IRQBALANCE_BANNED_CPULIST=\0");
+        machine.write(FILES[0], "IRQBALANCE_BANNED_CPULIST='2-3'\n");
+        assert_eq!(machine.verdict(check), Verdict::Good);
     }
 
     #[test]

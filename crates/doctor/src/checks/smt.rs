@@ -3,10 +3,9 @@
 use crate::look::cpu;
 use crate::{Change, Finding, Remedy, Subject, When};
 use host::cores::{self, CoreSet};
+use host::cpu::USER_HZ;
 
 const NAME: &str = "smt";
-/// `USER_HZ`: a busy core counts so many ticks a second (`proc_stat(5)`).
-const USER_HZ: f64 = 100.0;
 /// Less than this share of its time is a tick here and there.
 const BUSY: f64 = 0.02;
 
@@ -47,7 +46,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     let share = |core| {
         let ticks = watched.after.busy.get(&core).zip(watched.before.busy.get(&core));
         let ticks = ticks.map_or(0, |(after, before)| after.saturating_sub(*before));
-        watched.per_second(ticks) / USER_HZ
+        watched.per_second(ticks) / USER_HZ as f64
     };
     let busiest = all
         .iter()

@@ -12,14 +12,14 @@ use super::cause::Cause;
 use crate::sample;
 use host::Sys;
 use host::cores::{Core, CoreSet};
+use host::cpu::USER_HZ;
 
 /// Between two looks: `/proc/stat` is dear on large machines.
 const LOOK: Duration = Duration::from_millis(50);
 /// What is kept of one counter, which bounds the memory of a long run: three and a half hours of looks that all saw it grow. In a
 /// longer run what is older is kept in longer stretches.
 const GROWTHS_MAX: usize = 1 << 18;
-/// A tick of `USER_HZ`, of which there are 100 a second on every architecture that this runs on.
-const USER_TICK_NS: u64 = 10_000_000;
+const USER_TICK_NS: u64 = 1_000_000_000 / USER_HZ;
 /// Shorter stretches outside the kernel are not the hypervisor's scheduler, but what it does within a tick of its own, s.
 const STEAL_MIN_S: f64 = 100e-6;
 

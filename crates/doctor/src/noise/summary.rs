@@ -1,6 +1,7 @@
 //! What was seen of some cores, summed up as a result.
 
 use host::cores::Core;
+use host::cpu::USER_HZ;
 use measure::bucket::Ring;
 use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary, Note};
 
@@ -151,8 +152,7 @@ fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
         // Where nothing was counted nothing is proven.
         complete: (traced && !on.lines.is_empty())
             .then(|| seen.missed == 0 && on.lines.iter().all(|line| line.proven)),
-        // USER_HZ is 100 on every architecture that this runs on.
-        steal_ns: on.steal as f64 * 1e7,
+        steal_ns: on.steal as f64 * 1e9 / USER_HZ as f64,
         lost: asked.ring.map(|_| tallies.iter().map(|one| one.lost).sum()),
         lossless_pps: (longest > 0).then(|| f64::from(asked.descriptors) / (longest as f64 / seen.hz)),
         causes: causes.collect(),

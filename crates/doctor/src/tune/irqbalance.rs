@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::step::{Action, Step};
-use crate::checks::irqbalance::{BANNED, BANNED_MASK, NAME, banned_unasked, process, settings};
+use crate::checks::irqbalance::{BANNED, NAME, assigned, banned_unasked, process, settings};
 use host::Sys;
 use host::cores::CoreSet;
 
@@ -38,18 +38,6 @@ fn banning(old: &str, cores: &CoreSet, unasked: &CoreSet) -> String {
     }
     let _ = writeln!(text, "{BANNED}=\"{}\"", before.with(cores));
     text
-}
-
-/// What a line of the file bans.
-fn assigned(line: &str) -> Option<CoreSet> {
-    let (name, value) = line.trim().split_once('=')?;
-    let value = value.trim_matches(['"', '\'']);
-    match name {
-        BANNED if value.is_empty() => Some(CoreSet::default()),
-        BANNED => value.parse().ok(),
-        BANNED_MASK => CoreSet::from_mask(value),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
