@@ -278,9 +278,11 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
     let mut sentences = Vec::new();
     let mut reached = 0.0;
     let mut first = None;
+    let mut slower = Vec::new();
     for way in ways {
         let safe = way.lossless_pps / ROOM;
         if !is_more(safe, reached) {
+            slower.push(way);
             continue;
         }
         let (rate, words, cost) = (format_rate(safe), way.method.words(), way.method.cost());
@@ -295,13 +297,8 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
         first.get_or_insert(way.method);
         reached = safe;
     }
-    let slower = |way: &&Way<'_>| {
-        ways.iter()
-            .any(|other| other.method < way.method && !is_more(way.lossless_pps, other.lossless_pps))
-    };
-    let idle: Vec<&str> = ways
+    let idle: Vec<&str> = slower
         .iter()
-        .filter(slower)
         .filter(|way| !way.result.may_carry_more())
         .map(|way| way.method.words())
         .collect();
@@ -311,7 +308,7 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
             idle.join("; ")
         ));
     }
-    if let Some(open) = not_found_out(ways.iter().filter(slower)) {
+    if let Some(open) = not_found_out(slower.into_iter()) {
         sentences.push(format!(
             "Whether these are worth their trouble was not found out: {open}."
         ));

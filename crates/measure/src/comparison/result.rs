@@ -6,6 +6,7 @@ use super::firewall::FirewallCost;
 use crate::note::Note;
 use crate::result::Percentiles;
 use crate::search::Limit;
+use crate::verdict::OFFERED_TOLERANCE;
 
 /// The whole comparison.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -160,9 +161,10 @@ impl Trial {
         Some(cores * 1e9 / self.received_pps.max(1.0))
     }
 
-    /// Whether the sender offered what was asked, within a thousandth, as for the verdict of a run.
+    /// Whether the sender offered what was asked, within a thousandth, and in its time, as for the verdict of a run.
     pub fn is_offered(&self) -> bool {
-        self.unsent * 1000 <= self.sent + self.unsent
+        let in_time = |asked_pps| self.sent_pps >= asked_pps * (1.0 - 2.0 * OFFERED_TOLERANCE);
+        self.unsent * 1000 <= self.sent + self.unsent && self.asked_pps.is_none_or(in_time)
     }
 
     /// Whether every packet came back and what was asked was offered.
@@ -230,10 +232,21 @@ mod tests {
     fn trial(rate: f64, lost: u64) -> Trial {
         Trial {
             asked_pps: Some(rate),
+            sent_pps: rate,
             sent: 1000,
             lost,
             ..Trial::default()
         }
+    }
+
+    #[test]
+    fn what_was_sent_after_its_time_was_not_offered() {
+        let slow = Trial {
+            sent_pps: 29.0,
+            ..trial(30.0, 0)
+        };
+        assert!(!slow.is_offered() && trial(30.0, 0).is_offered());
+        assert!((slow.rate_pps() - 29.0).abs() < 1e-9);
     }
 
     #[test]

@@ -28,19 +28,10 @@ pub fn disbelieved(summary: &Summary) -> Vec<Note> {
     other.cloned().collect()
 }
 
-/// A burst with a gap in it of more than this part of it, and of more packets than a worker sends at once: the path worked
-/// off meanwhile what the burst is to find out.
+/// A burst with a gap in it of more than this part of it, and of more packets of a queue than its worker sends at once on a
+/// bad day: the path worked off meanwhile what the burst is to find out.
 const SPLIT: f64 = 0.01;
-const SPLIT_PACKETS: f64 = 128.0;
-
-/// Whether our sender sent a burst in several.
-fn is_split(ask: Ask, summary: &Summary) -> bool {
-    let Extent::Packets(packets) = ask.extent else {
-        return false;
-    };
-    let longest_s = summary.gap_ns.max.unwrap_or(0) as f64 / 1e9;
-    longest_s * ask.rate_pps > (packets as f64 * SPLIT).max(SPLIT_PACKETS)
-}
+const SPLIT_PACKETS: f64 = 256.0;
 
 impl Trial {
     /// The trial that `ask` became.
@@ -48,7 +39,6 @@ impl Trial {
         let has = |name: &str| summary.reasons.iter().any(|reason| reason.code == name);
         // The schedule's own count misses what a sender that came late never got to, and that it went on after the end.
         let short = Shortfall::ALL.into_iter().find(|short| has(short.code()));
-        let short = short.or_else(|| is_split(ask, summary).then_some(Shortfall::SenderStalled));
         let due = if short.is_some() || has("nothing_sent") {
             let lasted = match ask.extent {
                 Extent::DurationNs(_) => (ask.rate_pps * summary.duration_s) as u64,
@@ -68,6 +58,21 @@ impl Trial {
             latency_ns: summary.latency_ns,
             invalid: disbelieved(summary),
         }
+    }
+
+    /// The same trial, as none of our sender where that sent its burst in several.
+    #[must_use]
+    pub fn unless_split(mut self, summary: &Summary) -> Trial {
+        // Of one queue, of which the others do not know.
+        let (Extent::Packets(packets), Some(gap_ns)) = (self.ask.extent, summary.gap_ns.asked) else {
+            return self;
+        };
+        let queues = (gap_ns * self.ask.rate_pps / 1e9).max(1.0);
+        let longest = summary.gap_ns.max.unwrap_or(0) as f64 / gap_ns;
+        if longest > (packets as f64 / queues * SPLIT).max(SPLIT_PACKETS) {
+            self.short = self.short.or(Some(Shortfall::SenderStalled));
+        }
+        self
     }
 
     /// The trial that `ask` would have become, had its process not been ended before it could say anything.
@@ -169,19 +174,26 @@ mod tests {
 
     #[test]
     fn a_burst_with_a_gap_in_it_is_none() {
-        let burst = |packets, gap_ns| {
+        let burst = |packets, queues: u64, gap_ns| {
             let mut summary = summary(packets, packets, &[], 0, &[]);
-            summary.gap_ns.max = Some(gap_ns);
+            (summary.gap_ns.asked, summary.gap_ns.max) = (Some(1e3 * queues as f64), Some(gap_ns));
             let ask = Ask {
                 rate_pps: 1e6,
                 extent: Extent::Packets(packets),
             };
-            Trial::of(ask, &summary).limit(0.0)
+            Trial::of(ask, &summary).unless_split(&summary).limit(0.0)
         };
         // At a packet a microsecond: what a worker sends at once is no gap, and a hundredth of a long burst is none.
-        assert_eq!((burst(1000, 128_000), burst(100_000, 900_000)), (None, None));
         let ours = Some(Limit::Sender);
-        assert_eq!((burst(1000, 129_000), burst(100_000, 1_100_000)), (ours, ours));
+        assert_eq!((burst(1000, 1, 256_000), burst(1000, 1, 257_000)), (None, ours));
+        assert_eq!(
+            (burst(1000, 4, 1_024_000), burst(1000, 4, 1_028_000)),
+            (None, ours)
+        );
+        assert_eq!(
+            (burst(100_000, 1, 999_000), burst(100_000, 1, 1_001_000)),
+            (None, ours)
+        );
     }
 
     #[test]

@@ -34,6 +34,11 @@ impl Intervals {
         }
     }
 
+    /// Whether nothing was awaited: nothing came back, and none of it is lost (`--tx-only`).
+    fn is_one_way(&self) -> bool {
+        self.origin == Origin::Send && self.sent > 0.0 && self.received + self.lost <= 0.0
+    }
+
     /// Of all that was read.
     pub fn of(series: &Series) -> Self {
         Self {
@@ -61,15 +66,14 @@ impl Kind for Intervals {
 
     fn verdict(&self) -> Verdict {
         let (sent, lost, of) = (self.sent as u64, self.lost as u64, self.due() as u64);
+        let all = format!("{} {}", counted(sent, "packet"), self.origin.out());
         Verdict {
             standing: Standing::of_exit(u8::from(lost > 0)),
-            words: format!(
-                "{} {}, {} lost ({})",
-                counted(sent, "packet"),
-                self.origin.out(),
-                count(lost),
-                share(lost, of)
-            ),
+            words: if self.is_one_way() {
+                format!("{all}, none expected back")
+            } else {
+                format!("{all}, {} lost ({})", count(lost), share(lost, of))
+            },
             reasons: vec![
                 "Intervals alone: no ledger says where packets went, and nobody has judged the run."
                     .to_owned(),
@@ -84,6 +88,7 @@ impl Kind for Intervals {
             // What a capture kept it did not send.
             "rate_tx" | "sent" if self.origin == Origin::Capture => None,
             "captured" if self.origin == Origin::Capture => Some(self.sent),
+            "rate_rx" | "received" | "loss" | "lost" if self.is_one_way() => None,
             "rate_tx" => span(Channel::Sent).mean(),
             "rate_rx" => span(Channel::Received).mean(),
             "sent" => Some(self.sent),

@@ -210,7 +210,7 @@ fn labels_stand_for_runs() {
     let runs = load::all(&[one.clone(), other.clone()]).unwrap();
     let text = terminal::runs(&runs, &Style::plain());
     assert!(
-        text.contains("Side by side                  before  after <tuning>  change"),
+        text.contains("Side by side          before  after <tuning>  change"),
         "{text}"
     );
     let page = html::page(&runs).unwrap();

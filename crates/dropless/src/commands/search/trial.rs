@@ -108,6 +108,8 @@ impl Run<'_> {
                 let mut trial = Trial::of(ask, &summary);
                 if bears_all(&send) {
                     trial.bunches.clear();
+                } else {
+                    trial = trial.unless_split(&summary);
                 }
                 (trial, None, summary.run)
             }

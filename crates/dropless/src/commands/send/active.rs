@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use measure::interval::LATENCY_SUB_BITS;
+use measure::verdict::OFFERED_TOLERANCE;
 use measure::{Histogram, IntervalCollector, IntervalRow, Nanos, Percentiles};
 use report::published::{self, Buckets, State};
 use report::rundir::RunDir;
@@ -11,10 +12,12 @@ use super::ledger::Results;
 use super::load::Load;
 use super::making;
 use super::phases::{self, Drain};
+use super::summary::STALL_NS;
 use super::wiring::{Mark, ReceiveSide, Wiring};
 use super::{status, summary};
 use crate::explain::Received;
 use crate::plan::SendPlan;
+use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::stage::Stage;
@@ -29,7 +32,12 @@ pub struct ActiveSend {
     pub loads: Vec<Load>,
     pub wiring: Wiring,
     pub told: Told,
+    /// When sending ended.
     pub stopped: Nanos,
+    /// How long after the end of its time that was, ns; 0 where that is nothing to speak of.
+    pub late_ns: u64,
+    /// When nobody waited for more packets to leave.
+    over: Nanos,
     far: FarSides,
     phase: Phase,
     rows: Option<report::IntervalWriter>,
@@ -62,6 +70,8 @@ impl ActiveSend {
             collector: IntervalCollector::new(wiring.rings.clone(), plan.drain_ns),
             told: Told::default(),
             stopped: Nanos(0),
+            over: Nanos(u64::MAX),
+            late_ns: 0,
             phase: Phase::Sending,
             judged_lost: 0,
             latency: Histogram::new(LATENCY_SUB_BITS),
@@ -122,6 +132,7 @@ impl Active for ActiveSend {
             Phase::Sending if !phases::sending_is_over(&self.plan, &self.wiring, look) => Next::GoOn,
             Phase::Sending => {
                 self.stopped = phases::end_sending(&self.plan, &self.wiring);
+                self.over = self.wiring.times.clock.ns(now());
                 self.phase = Phase::Draining(Drain::begin(&self.wiring, look));
                 Next::Drain
             }
@@ -155,13 +166,18 @@ impl Active for ActiveSend {
     }
 
     fn joined(&mut self, dir: &RunDir) {
-        // What was due before the end and left after it was sent until then, and is in a row.
-        let last = self.wiring.times.clock.ns(self.wiring.last_sent());
+        // What was due before the end and left after it was sent until then; what left when nobody waited for it was not.
+        let last = self.wiring.times.clock.ns(self.wiring.last_sent()).min(self.over);
+        let (end, lasted_ns) = (self.stopped, self.seconds() * 1e9);
         // Interrupted before its first packet it has no last one.
-        if self.wiring.sent(|counters| counters.accepted.get()) > 0 && last >= self.stopped {
-            self.stopped = last.after(1);
+        let has_sent = self.wiring.sent(|counters| counters.accepted.get()) > 0;
+        let late_ns = if has_sent { last.after(1).since(end) } else { 0 };
+        // The last poll comes a little after the end.
+        if late_ns > STALL_NS.min((lasted_ns * OFFERED_TOLERANCE) as u64) {
+            (self.stopped, self.late_ns) = (last.after(1), late_ns);
         }
-        while let Some(row) = self.collector.next_remaining(self.stopped) {
+        // Every packet is in a row.
+        while let Some(row) = self.collector.next_remaining(end.after(late_ns)) {
             self.write(&row);
         }
         if let Some(rows) = self.rows.take() {

@@ -159,11 +159,26 @@ fn a_lower_bound_is_no_proof_that_nothing_is_faster() {
     );
 }
 
+/// Each a little more than the one before, and the last more than the first by what can be told.
+#[test]
+fn a_way_has_a_band_or_is_not_worth_its_trouble() {
+    let ladder = [
+        measured(Method::Kernel, 1e6),
+        measured(Method::KernelMmsg, 1.08e6),
+        measured(Method::Xdp, 1.15e6),
+    ];
+    let text = advise(&ladder, None, false, 1.0).sentences.join("\n");
+    assert!(text.contains("Above that, up to 766.7 kpps: AF_XDP"), "{text}");
+    let idle = text.lines().find(|line| line.starts_with("Not worth")).unwrap();
+    assert!(!idle.contains("AF_XDP") && idle.contains("sendmmsg"), "{idle}");
+}
+
 #[test]
 fn one_lucky_trial_is_no_capacity() {
     let mut results = usual();
     let lucky = Trial {
         asked_pps: Some(1e7),
+        sent_pps: 1e7,
         sent: 1000,
         ..Trial::default()
     };

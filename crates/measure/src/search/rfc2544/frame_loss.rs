@@ -64,7 +64,7 @@ impl FrameLoss {
         let row = |(done, trial): (u32, &Trial)| FrameLossRow {
             percent: (STEPS - done) * 100 / STEPS,
             asked_pps: trial.ask.rate_pps,
-            offered_pps: trial.offered as f64 / trial.ask.seconds().max(1e-9),
+            offered_pps: trial.ask.rate_pps * trial.offered as f64 / trial.due.max(1) as f64,
             loss_ratio: trial.loss_ratio(),
             limit: trial.limit(0.0),
         };
