@@ -31,7 +31,7 @@ pub fn line(text: &mut Text, data: &[u8], ip: &Ip) {
         protocol => other(text, protocol, len),
     }
     if ip.fragment {
-        fragment(text, data, ip, len);
+        fragment(text, data, ip);
     }
 }
 
@@ -57,21 +57,23 @@ fn other(text: &mut Text, protocol: u8, len: usize) {
 
 /// Which packet it is a part of, how long it is and where; `+` says that more follow.
 #[cold]
-fn fragment(text: &mut Text, data: &[u8], ip: &Ip, len: usize) {
-    let (id, field) = if ip.v6 {
-        // RFC 8200 section 4.5.
+fn fragment(text: &mut Text, data: &[u8], ip: &Ip) {
+    let (begin, id, field) = if ip.v6 {
+        // RFC 8200 section 4.5: headers behind this one are a part of the first fragment, as its length has them.
         let at = ip.fragment_at;
         let field = be16(data, at + 2);
-        (be32(data, at + 4), (field & 0xFFF8, field & 1 != 0))
+        (at + 8, be32(data, at + 4), (field & 0xFFF8, field & 1 != 0))
     } else {
         // RFC 791 section 3.1.
         let field = be16(data, ip.at + 6);
         (
+            ip.transport,
             u32::from(be16(data, ip.at + 4)),
             ((field & 0x1FFF) << 3, field & 0x2000 != 0),
         )
     };
     let (offset, is_followed) = field;
+    let len = ip.end.saturating_sub(begin);
     text.put(" (frag ").number(id).byte(b':').number(len);
     text.byte(b'@')
         .number(offset)

@@ -118,7 +118,7 @@ fn fragments_say_which_and_where() {
     let first = ipv6(44, &[&options[..], &udp(5000, 7, 24)].concat());
     assert_eq!(
         said(&ethernet(&[], 0x86DD, &first)),
-        "IP6 2001:db8::1.5000 > 2001:db8::2.7: UDP, length 24 (frag 4711:32@0+)"
+        "IP6 2001:db8::1.5000 > 2001:db8::2.7: UDP, length 24 (frag 4711:40@0+)"
     );
 }
 
