@@ -62,17 +62,19 @@ pub(crate) fn settings(sys: &Sys) -> &'static str {
     there.unwrap_or(FILES[0])
 }
 
-/// What it was told to leave alone: in its environment, else in its file; else isolated and tickless cores (irqbalance(1)).
+/// What it was told to leave alone: in its environment; in its file, which may be newer than the process, only where the
+/// environment says nothing; else isolated and tickless cores (irqbalance(1)).
 fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
     let environment = format!("/proc/{process}/environ");
     let sources = [environment.as_str(), FILES[0], FILES[1]];
     for source in sources {
         let text = sys.text(source).unwrap_or_default();
         let mut settings = text.split(['\0', '\n']).rev();
-        // An empty list is none: then it bans what it bans unasked.
-        let found = settings.find_map(|setting| assigned(setting).filter(|cores| !cores.is_empty()));
-        if let Some(cores) = found {
-            return (source.to_owned(), cores);
+        match settings.find_map(assigned) {
+            Some(cores) if !cores.is_empty() => return (source.to_owned(), cores),
+            // An empty list is none: then it bans what it bans unasked.
+            Some(_) => break,
+            None => {}
         }
     }
     let from = "isolated and nohz_full in /sys/devices/system/cpu".to_owned();
@@ -123,9 +125,11 @@ mod tests {
         assert_eq!(machine.verdict(check), Verdict::Good);
         machine.write("/proc/9/environ", "A=b\0IRQBALANCE_BANNED_CPUS=4\0");
         assert!(machine.finding(check).says.ends_with("on core 3"));
-        // An empty list is none.
+        // An empty list is none, whatever the file says since it was started.
         machine.write("/proc/9/environ", "IRQBALANCE_BANNED_CPULIST=\0");
         machine.write(FILES[0], "IRQBALANCE_BANNED_CPULIST='2-3'\n");
+        assert_eq!(machine.verdict(check), Verdict::Bad);
+        machine.write("/sys/devices/system/cpu/isolated", "2-3");
         assert_eq!(machine.verdict(check), Verdict::Good);
     }
 
