@@ -9,12 +9,12 @@ const NAME: &str = "service";
 const FROM: &str = "/proc/*/task/*/status, Cpus_allowed_list";
 
 /// Threads that may run on these cores and not on most others; without those who started this process, and without all whom
-/// nothing keeps here but the cpuset that we are in, too.
+/// nothing keeps here but the cpuset that we are in, too: but in one of a single core somebody's poller looks like that.
 pub(crate) fn pinned(subject: &Subject<'_>, to: &CoreSet) -> Vec<Thread> {
     let (online, ours, cpuset) = (
         cores::online(subject.sys),
         ancestors(subject.sys),
-        cpuset(subject.sys),
+        cpuset(subject.sys).filter(|set| set.cores.len() > 1),
     );
     let tasks = threads(subject.sys);
     tasks
@@ -83,6 +83,11 @@ mod tests {
             finding.says.contains("vpp (thread 10, core 2)"),
             "{}",
             finding.says
+        );
+        machine.write("/sys/fs/cgroup/cpuset.cpus.effective", "2\n");
+        assert!(
+            machine.finding(check).says.contains("vpp"),
+            "the only core is polled"
         );
     }
 }
