@@ -185,13 +185,14 @@ fn pinned(sys: &Sys) -> Vec<Polled> {
     cores.collect()
 }
 
-/// How much each core can do, as far as a hybrid machine tells: of most all the same.
-fn strength(sys: &Sys, core: Core) -> u64 {
+/// How much each core can do, as far as a hybrid machine tells: of most all the same. Its kind comes first: on x86 the
+/// capacity is missing before Linux 6.12, and is the same of all where SMT is on.
+fn strength(sys: &Sys, core: Core) -> (bool, u64) {
     let weak = list(sys, "/sys/devices/cpu_atom/cpus");
     let is_weak = weak.is_some_and(|weak| weak.contains(core));
-    // Of the strongest 1024 (kernel: `SCHED_CAPACITY_SCALE`); x86 before 6.12 tells of kinds only.
+    // Of the strongest 1024 (kernel: `SCHED_CAPACITY_SCALE`).
     let capacity = sys.number(format!("{CPUS}/cpu{core}/cpu_capacity"));
-    capacity.unwrap_or(if is_weak { 0 } else { 1024 })
+    (!is_weak, capacity.unwrap_or(1024))
 }
 
 /// Chooses cores for `workers` workers: isolated ones first, then the strongest, then the highest numbers; those near `node`

@@ -51,18 +51,26 @@ fn the_highest_cores_work_and_the_lowest_keeps_the_house() {
 /// A hybrid processor has its weak cores last.
 #[test]
 fn strong_cores_come_before_weak_ones() {
-    let machine = Fixture::new();
-    let picked = |workers| numbers(&pick(&machine.sys, workers, None, &[]).unwrap().workers);
-    machine.write("/sys/devices/cpu_atom/cpus", "4-7\n");
-    assert_eq!(picked(4), [3, 2, 1, 7]);
-    for core in 0..8 {
-        let capacity = if core == 5 { "1024" } else { "600" };
-        machine.write(
-            &format!("/sys/devices/system/cpu/cpu{core}/cpu_capacity"),
-            capacity,
-        );
-    }
-    assert_eq!(picked(3), [5, 7, 6]);
+    let picked =
+        |machine: &Fixture, workers| numbers(&pick(&machine.sys, workers, None, &[]).unwrap().workers);
+    let capacities = |machine: &Fixture, of_five, of_others| {
+        for core in 0..8 {
+            let capacity = if core == 5 { of_five } else { of_others };
+            let file = format!("/sys/devices/system/cpu/cpu{core}/cpu_capacity");
+            machine.write(&file, capacity);
+        }
+    };
+    let arm = Fixture::new();
+    capacities(&arm, "1024", "600");
+    assert_eq!(picked(&arm, 3), [5, 7, 6]);
+    let x86 = Fixture::new();
+    x86.write("/sys/devices/cpu_atom/cpus", "4-7\n");
+    assert_eq!(picked(&x86, 4), [3, 2, 1, 7]);
+    // With SMT all have the same; without it those of a kind differ.
+    capacities(&x86, "1024", "1024");
+    assert_eq!(picked(&x86, 4), [3, 2, 1, 7]);
+    capacities(&x86, "700", "600");
+    assert_eq!(picked(&x86, 5), [3, 2, 1, 5, 7]);
 }
 
 #[test]
