@@ -83,14 +83,30 @@ fn argument(sys: &Sys, line: &str, text: String, why: &str) -> Argument {
         there.drain(..there.len().saturating_sub(1));
     }
     let ours = sys.text(DROP_IN).unwrap_or_default();
-    let is_ours = |word: &&str| ours.split([' ', '"']).any(|ours| ours == *word);
     let now = (!there.is_empty()).then(|| there.join(" "));
     let is_there = now.as_ref() == Some(&text);
+    let replaces = |now: &String| first_counts && !is_there && !is_of(now, &ours);
     Argument {
-        replaces: first_counts && !is_there && !there.iter().all(is_ours),
+        replaces: now.as_ref().is_some_and(replaces),
         now,
         text,
         why: why.into(),
+    }
+}
+
+/// Whether all the words of a command line are in the text of a drop-in.
+fn is_of(words: &str, drop_in: &str) -> bool {
+    words
+        .split(' ')
+        .all(|word| drop_in.split([' ', '"']).any(|ours| ours == word))
+}
+
+/// What this kernel has of one of these `drop_ins`, which were ours before the present one, is not what others wrote: it may
+/// have been written anew since the boot, or undone.
+pub fn own(arguments: &mut [Argument], drop_ins: &[String]) {
+    for argument in arguments {
+        let now = argument.now.as_deref().unwrap_or_default();
+        argument.replaces &= !drop_ins.iter().any(|text| is_of(now, text));
     }
 }
 

@@ -80,11 +80,7 @@ pub struct Journal {
 impl Journal {
     /// Opens the journal at `path` (below the root, where it is absolute), and makes it where there is none.
     pub fn open(sys: &Sys, path: &Path) -> Result<Self, Problem> {
-        let real = if path.is_absolute() {
-            sys.path(path)
-        } else {
-            path.to_owned()
-        };
+        let real = real(sys, path);
         let what = format!("journal {}", path.display());
         let failed = |error: io::Error| {
             let fix = Fix::advice("run as root, or choose another file with --journal");
@@ -242,6 +238,30 @@ impl Journal {
     fn unwritable(&self, error: &io::Error) -> Problem {
         let fix = Fix::advice("make room there; nothing is changed before it is recorded in the journal");
         Problem::new(format!("journal {}", self.path.display()), error.to_string(), fix)
+    }
+}
+
+/// What `file` has held by the journal at `path`, or by the one before that was undone; as far as they can be read.
+pub fn texts_of(sys: &Sys, path: &Path, file: &str) -> Vec<String> {
+    let real = real(sys, path);
+    let journals = [with_suffix(&real, ".undone"), real];
+    let texts = journals.iter().filter_map(|name| fs::read_to_string(name).ok());
+    let records = texts.flat_map(|text| {
+        let lines = text.lines().map(serde_json::from_str::<Record>);
+        lines.filter_map(Result::ok).collect::<Vec<_>>()
+    });
+    let of_file = records.filter(|record| record.path == file);
+    of_file
+        .flat_map(|record| [record.old, record.new])
+        .flatten()
+        .collect()
+}
+
+fn real(sys: &Sys, path: &Path) -> PathBuf {
+    if path.is_absolute() {
+        sys.path(path)
+    } else {
+        path.to_owned()
     }
 }
 

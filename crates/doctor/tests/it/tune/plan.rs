@@ -1,6 +1,8 @@
 //! What is planned, what is refused, and the kernel's command line.
 
-use doctor::tune::{Action, boot};
+use std::path::Path;
+
+use doctor::tune::{Action, boot, journal, undo};
 use doctor::{Change, Finding, Remedy, Verdict};
 use host::PortUri;
 use host::cores::CoreSet;
@@ -116,6 +118,34 @@ fn a_word_that_others_wrote_is_replaced_by_hand() {
     machine.files.write(boot::DROP_IN, &format!("A=\"$A {ours}\"\n"));
     machine.files.write("/proc/cmdline", ours);
     write().unwrap();
+}
+
+/// The kernel has the words of the drop-in that it was booted with, whatever has been written, or undone, since.
+#[test]
+fn words_of_earlier_drop_ins_are_ours_until_the_reboot() {
+    let machine = Machine::new();
+    let replaced = |cores: &str| {
+        let sys = &machine.files.sys;
+        let mut plan = doctor::tune::plan(sys, &cores.parse().unwrap(), &[], &[]).unwrap();
+        let drop_ins = journal::texts_of(sys, Path::new(journal::DEFAULT), boot::DROP_IN);
+        boot::own(&mut plan.boot, &drop_ins);
+        let replaced = plan.boot.iter().any(|argument| argument.replaces);
+        (replaced, plan.boot)
+    };
+    let write = |boot: &[boot::Argument]| boot::install(&machine, &mut machine.journal(), boot);
+    machine.files.directory("/etc/default/grub.d");
+    write(&replaced("2-3").1).unwrap();
+    let booted = "nohz_full=2,3 isolcpus=managed_irq,domain,2,3";
+    machine.files.write("/proc/cmdline", booted);
+    for cores in ["2-5", "2-5", "2-4"] {
+        write(&replaced(cores).1).unwrap();
+    }
+    undo(&machine, machine.journal()).unwrap();
+    assert!(!replaced("2-4").0);
+    machine
+        .files
+        .write("/proc/cmdline", &format!("{booted} nohz_full=6"));
+    assert!(replaced("2-4").0, "somebody's own, too");
 }
 
 /// `hugepages=` without a size, `vm.nr_hugepages` and hugetlbfs count in pages of the default size.

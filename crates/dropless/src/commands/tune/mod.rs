@@ -140,7 +140,10 @@ fn plan(sys: &Sys, args: &Args) -> Result<Plan> {
         load: Load::default(),
     };
     let findings = examine(&subject);
-    Ok(tune::plan(sys, &subject.workers, &subject.ports, &findings)?)
+    let mut plan = tune::plan(sys, &subject.workers, &subject.ports, &findings)?;
+    let drop_ins = tune::journal::texts_of(sys, &args.journal, boot::DROP_IN);
+    boot::own(&mut plan.boot, &drop_ins);
+    Ok(plan)
 }
 
 /// Cores for a plan; nothing is changed for cores that nobody named.
