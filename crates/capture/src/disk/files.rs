@@ -39,57 +39,83 @@ impl Files {
 
     /// Ends the file under way, if there is one, and begins the next.
     pub fn begin_next(&mut self, written: &mut Written) -> io::Result<()> {
-        if self.file.is_some() {
-            let end = (self.policy.end)();
-            self.end(&end, written);
-        }
-        // First, since the disk may have room for the next one only without it.
-        if let Some(most) = self.policy.files {
-            self.keep(most.max(1) - 1);
-        }
-        let number = written.files + 1;
-        let path = (self.policy.name)(number);
-        let file = CaptureFile::create(&path, &self.preamble, (self.policy.owner, self.policy.size))?;
+        let last = self.file.is_some().then(&self.policy.end);
+        let ended = last.and_then(|last| self.close(&last, written));
+        let begun = self.begin_another(written);
+        // After what is removed, which makes room for it, and may be the same file.
+        self.pack(ended);
+        let (file, path) = begun?;
         written.cached += u64::from(!file.is_direct());
+        written.files += 1;
         self.file = Some(file);
-        written.files = number;
         self.kept.push_back(path);
         Ok(())
     }
 
-    /// Removes the oldest of more files than so many.
+    fn begin_another(&mut self, written: &Written) -> io::Result<(CaptureFile, PathBuf)> {
+        let most = self.policy.files.map_or(usize::MAX, |most| most.max(1) - 1);
+        let path = (self.policy.name)(written.files + 1);
+        let given = (self.policy.owner, self.policy.size);
+        let mut begun = CaptureFile::create(&path, &self.preamble, given);
+        // No file goes for another that cannot be begun, unless it is the files that fill the disk.
+        if begun.as_ref().err().is_some_and(lacks_room) && self.kept.len() > most {
+            self.keep(most);
+            begun = CaptureFile::create(&path, &self.preamble, given);
+        }
+        let file = begun?;
+        self.keep(most);
+        Ok((file, path))
+    }
+
+    /// Removes the oldest of more files than so many; what cannot be removed is asked again the next time.
     fn keep(&mut self, most: usize) {
         let more = self.kept.len().saturating_sub(most);
-        for oldest in self.kept.drain(..more) {
-            match &self.packer {
-                Some(packer) => packer.remove(oldest),
-                None => drop(std::fs::remove_file(oldest)),
-            }
+        let mut newest = self.kept.split_off(more);
+        match &self.packer {
+            Some(packer) => self.kept.drain(..).for_each(|oldest| packer.remove(oldest)),
+            None => self.kept.retain(|oldest| !pack::is_removed(oldest)),
         }
+        self.kept.append(&mut newest);
     }
 
     /// Ends the file under way with `last`.
     pub fn end(&mut self, last: &[u8], written: &mut Written) {
-        let Some(file) = self.file.take() else { return };
-        match file.end(last) {
+        let ended = self.close(last, written);
+        self.pack(ended);
+    }
+
+    /// The same; returns it where it is whole.
+    fn close(&mut self, last: &[u8], written: &mut Written) -> Option<PathBuf> {
+        match self.file.take()?.end(last) {
             Ok((len, missing)) => {
                 written.bytes += len;
-                let short = self.kept.back().filter(|_| missing > 0);
-                written.short.extend(short.map(|path| (path.clone(), missing)));
-                if let (Some(path), Some(packer)) = (self.kept.back(), &self.packer) {
-                    packer.pack(path);
-                }
+                let path = self.kept.back()?;
+                written
+                    .short
+                    .extend((missing > 0).then(|| (path.clone(), missing)));
+                Some(path.clone())
             }
             Err(error) => {
                 written.error = Some(error.to_string());
                 written.errors += 1;
+                None
             }
+        }
+    }
+
+    /// Has a file that ended compressed, if it is kept.
+    fn pack(&self, ended: Option<PathBuf>) {
+        if let (Some(packer), Some(path)) = (&self.packer, ended.filter(|path| self.kept.contains(path))) {
+            packer.pack(&path);
         }
     }
 
     /// No file comes any more: `written` is told what there is, and what was compressed, where that was asked for.
     pub fn finish(&mut self, written: &mut Written) {
-        written.packed = self.packer.take().map(Packer::finish);
+        if let Some((packed, left)) = self.packer.take().map(Packer::finish) {
+            written.packed = Some(packed);
+            self.kept = left.into_iter().chain(self.kept.drain(..)).collect();
+        }
         let named = |path: &PathBuf| Some(pack::packed(path)).filter(|packed| packed.exists());
         let kept = self.kept.iter();
         written.kept = kept
@@ -117,4 +143,11 @@ impl Files {
         let has_part = under_way == 0 && file.has_part();
         (is_large || self.is_old(now)) && !has_part && len > file.least()
     }
+}
+
+fn lacks_room(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }

@@ -33,7 +33,7 @@ enum Job {
 /// Compresses files, one after the other.
 pub struct Packer {
     jobs: mpsc::Sender<Job>,
-    thread: JoinHandle<Packed>,
+    thread: JoinHandle<Work>,
 }
 
 impl Packer {
@@ -41,7 +41,7 @@ impl Packer {
     pub fn start() -> io::Result<Self> {
         let (jobs, asked) = mpsc::channel();
         let thread = std::thread::Builder::new().name("compress".into());
-        let thread = thread.spawn(move || asked.into_iter().fold(Packed::default(), Packed::after))?;
+        let thread = thread.spawn(move || asked.into_iter().fold(Work::default(), Work::after))?;
         Ok(Self { jobs, thread })
     }
 
@@ -56,38 +56,60 @@ impl Packer {
         let _ = self.jobs.send(Job::Remove(path));
     }
 
-    /// Waits until all is done.
-    pub fn finish(self) -> Packed {
+    /// Waits until all is done; returns also what could not be removed.
+    pub fn finish(self) -> (Packed, Vec<PathBuf>) {
         drop(self.jobs);
-        self.thread.join().unwrap_or_else(|_| Packed {
-            failed: 1,
-            error: Some("the thread that compresses ended by itself".into()),
-            ..Packed::default()
-        })
+        let died = |_| Work {
+            packed: Packed {
+                failed: 1,
+                error: Some("the thread that compresses ended by itself".into()),
+                ..Packed::default()
+            },
+            ..Work::default()
+        };
+        let Work { packed, left } = self.thread.join().unwrap_or_else(died);
+        (packed, left)
     }
 }
 
-impl Packed {
+/// What the thread has done, and what it could not.
+#[derive(Default)]
+struct Work {
+    packed: Packed,
+    /// Files that could not be removed: it is tried again with each job.
+    left: Vec<PathBuf>,
+}
+
+impl Work {
     fn after(mut self, job: Job) -> Self {
-        match job {
+        let to_pack = match job {
+            Job::Pack(path) => Some(path),
             Job::Remove(path) => {
-                // One of both is there.
-                let _ = std::fs::remove_file(packed(&path));
-                let _ = std::fs::remove_file(path);
+                self.left.push(path);
+                None
             }
-            Job::Pack(path) => match pack(&path) {
-                Ok(bytes) => {
-                    self.files += 1;
-                    self.bytes += bytes;
-                }
-                Err(error) => {
-                    self.failed += 1;
-                    self.error = Some(error.to_string());
-                }
-            },
+        };
+        // One of both is there.
+        self.left
+            .retain(|path| !(is_removed(&packed(path)) && is_removed(path)));
+        match to_pack.map(|path| pack(&path)) {
+            Some(Ok(bytes)) => {
+                self.packed.files += 1;
+                self.packed.bytes += bytes;
+            }
+            Some(Err(error)) => {
+                self.packed.failed += 1;
+                self.packed.error = Some(error.to_string());
+            }
+            None => {}
         }
         self
     }
+}
+
+/// Removes a file; whether it is not there any more.
+pub fn is_removed(path: &Path) -> bool {
+    std::fs::remove_file(path).map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true)
 }
 
 /// The name that a file has once it is compressed.

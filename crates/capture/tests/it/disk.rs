@@ -364,6 +364,25 @@ fn closed_files_are_compressed_and_the_newest_are_kept() {
     assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
 }
 
+/// Removed first: compressing needs room beside what is there.
+#[test]
+fn what_goes_at_once_is_not_compressed_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let rotating = Policy {
+        size: Some(u64::from(SEGMENT_MIN) * 2 + 4096),
+        files: Some(1),
+        compress: true,
+        ..policy(dir.path())
+    };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    fill(&mut producer, &mut disk, 2000);
+    let written = disk.finish(&[]).unwrap();
+    let packed = written.packed.clone().unwrap();
+    assert_eq!((packed.files, packed.failed), (1, 0), "{written:?}");
+    assert_eq!(written.kept, files(dir.path()));
+}
+
 /// A disk that is full for a while: what the ring held meanwhile is written when there is room again.
 #[test]
 fn a_full_disk_loses_nothing_that_the_ring_can_hold() {
@@ -449,6 +468,45 @@ fn the_oldest_file_makes_room_for_the_next() {
         assert_eq!((written.packets, written.errors), (count, 0), "{written:?}");
         assert!(files(path).len() <= 3, "{:?}", files(path));
     });
+}
+
+/// What is in the way of the next file costs none that is there; and what could not be removed is removed later.
+#[test]
+fn no_file_is_removed_for_one_that_cannot_be_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = |number| dir.path().join(format!("{number:05}.pcapng"));
+    let (mut producer, ring) = ring(16);
+    let rotating = Policy {
+        every: Some(Duration::from_secs(60)),
+        files: Some(1),
+        ..policy(dir.path())
+    };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    std::fs::create_dir(name(2)).unwrap();
+    let begun = Instant::now();
+    let mut step = |disk: &mut Disk, minute: u64| {
+        fill_with(&mut producer, disk, 0..500);
+        let now = begun + Duration::from_secs(61 * minute);
+        disk.step(now).unwrap();
+        while disk.is_busy() {
+            disk.step(now).unwrap();
+        }
+    };
+    (1..4).for_each(|minute| step(&mut disk, minute));
+    assert!(disk.written().errors > 0 && name(1).exists());
+    std::fs::remove_dir(name(2)).unwrap();
+    // A directory is not removed as a file.
+    std::fs::remove_file(name(1)).unwrap();
+    std::fs::create_dir(name(1)).unwrap();
+    (4..7).for_each(|minute| step(&mut disk, minute));
+    assert!(disk.written().files > 1 && name(1).exists());
+    std::fs::remove_dir(name(1)).unwrap();
+    std::fs::write(name(1), "").unwrap();
+    (7..9).for_each(|minute| step(&mut disk, minute));
+    assert!(!name(1).exists());
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert_eq!(written.kept, [name(written.files)]);
 }
 
 /// The name of each attempt is another, as where it has the time in it.
