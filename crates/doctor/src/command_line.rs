@@ -7,7 +7,11 @@ use host::cores::{self, CoreSet};
 
 /// Of several such words the kernel takes the first, and warns of the others (kernel/sched/isolation.c,
 /// `housekeeping_setup`): they are replaced. Of all other words the last is what counts.
-pub const FIRST_COUNTS: [&str; 2] = ["isolcpus", "nohz_full"];
+pub const FIRST_COUNTS: [&str; 2] = [ISOLCPUS, NOHZ_FULL];
+const ISOLCPUS: &str = "isolcpus";
+const NOHZ_FULL: &str = "nohz_full";
+/// Since this kernel both have cores of their own, but for what both are about: `isolcpus=nohz` is the tick.
+const MASKS_OF_THEIR_OWN: (u32, u32) = (5, 18);
 
 /// The values of an argument of the kernel's command line, which may be given several times.
 pub fn values(sys: &Sys, name: &str) -> Option<Vec<String>> {
@@ -57,7 +61,31 @@ const ISOLATED: [&str; 2] = ["managed_irq", "domain"];
 
 /// The word that isolates `cores`, from managed interrupts, too, besides those that are isolated already.
 pub fn isolating(sys: &Sys, cores: &CoreSet) -> String {
-    word(sys, "isolcpus", &ISOLATED, cores)
+    word(sys, ISOLCPUS, &ISOLATED, &agreed(sys, cores))
+}
+
+/// The word that takes the tick from `cores`, besides those that have none already.
+pub fn tickless(sys: &Sys, cores: &CoreSet) -> String {
+    word(sys, NOHZ_FULL, &[], &agreed(sys, cores))
+}
+
+/// `cores`, and where the kernel takes `isolcpus=` and `nohz_full=` only with the same ones (`housekeeping_setup`), those
+/// that either has. Elsewhere nobody's tickless cores are isolated unasked.
+fn agreed(sys: &Sys, cores: &CoreSet) -> CoreSet {
+    let is_old = sys
+        .kernel_version()
+        .is_some_and(|version| version < MASKS_OF_THEIR_OWN);
+    let of_tick = values(sys, ISOLCPUS)
+        .unwrap_or_default()
+        .iter()
+        .any(|value| value.split(',').any(|part| part == "nohz"));
+    if is_old || of_tick {
+        cores
+            .with(&cores_of(sys, ISOLCPUS))
+            .with(&cores_of(sys, NOHZ_FULL))
+    } else {
+        cores.clone()
+    }
 }
 
 /// `name=`, a list of cores, with `cores` besides those that it has already: somebody else needs them.
@@ -125,21 +153,40 @@ mod tests {
                 "isolcpus=managed_irq,domain,1-3 nohz_full=1-3 irqaffinity=1",
             ),
             (
-                "isolcpus=nohz,domain,managed_irq,1-3 nohz_full=all irqaffinity=0",
-                "isolcpus=nohz,domain,managed_irq,1-3 nohz_full=all irqaffinity=0",
+                "isolcpus=domain,managed_irq,1-3 nohz_full=all irqaffinity=0",
+                "isolcpus=domain,managed_irq,1-3 nohz_full=all irqaffinity=0",
+            ),
+            (
+                "isolcpus=nohz,domain,managed_irq,1-3 nohz_full=1-3",
+                "isolcpus=nohz,domain,managed_irq,1-3 nohz_full=1-3 irqaffinity=0,1,4",
             ),
             (
                 "isolcpus=nohz,1-3 nohz_full=2 irqaffinity=2-3",
-                "isolcpus=managed_irq,domain,nohz,1-3 nohz_full=2,3 irqaffinity=0,1,4",
+                "isolcpus=managed_irq,domain,nohz,1-3 nohz_full=1-3 irqaffinity=0,1,4",
             ),
         ] {
             let sys = &Machine::with(&[("/proc/cmdline", line)]).sys;
             let words = [
                 isolating(sys, &ours),
-                besides(sys, "nohz_full", &ours),
+                tickless(sys, &ours),
                 interrupts_on(sys, &rest),
             ];
             assert_eq!(words.join(" "), expected, "{line}");
+        }
+    }
+
+    /// Up to 5.17 all that they are about has one mask.
+    #[test]
+    fn an_old_kernel_wants_the_same_cores_in_both_words() {
+        let ours: CoreSet = "2-3".parse().unwrap();
+        let release = "/proc/sys/kernel/osrelease";
+        for (version, expected) in [
+            ("5.17.0-rc1", "isolcpus=managed_irq,domain,1-3 nohz_full=1-3"),
+            ("5.18.0", "isolcpus=managed_irq,domain,2,3 nohz_full=1-3"),
+        ] {
+            let machine = Machine::with(&[("/proc/cmdline", "nohz_full=1"), (release, version)]);
+            let words = [isolating(&machine.sys, &ours), tickless(&machine.sys, &ours)];
+            assert_eq!(words.join(" "), expected, "{version}");
         }
     }
 }

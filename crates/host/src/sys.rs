@@ -154,4 +154,11 @@ impl Sys {
     pub fn kernel_release(&self) -> Option<String> {
         self.text("/proc/sys/kernel/osrelease")
     }
+
+    /// The first two numbers of it.
+    pub fn kernel_version(&self) -> Option<(u32, u32)> {
+        let release = self.kernel_release()?;
+        let mut numbers = release.split(['.', '-', '+']).map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    }
 }

@@ -17,8 +17,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     };
     let tasks = threads(sys).filter(on_workers);
     let pollers: Vec<String> = tasks.map(|task| task.name).collect();
-    let release = sys.kernel_release().and_then(|release| version(&release));
-    let has_server = release.is_some_and(|release| release >= FAIR_SERVER);
+    let has_server = sys.kernel_version().is_some_and(|version| version >= FAIR_SERVER);
     let (files, off) = if has_server {
         let file = |core| format!("/sys/kernel/debug/sched/fair_server/cpu{core}/runtime");
         (subject.workers.iter().map(file).collect(), "0")
@@ -59,12 +58,6 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         .bad(format!("{run}, and will be stopped"))
         .costs("up to 50 ms of each second, when anything else wants the core")
         .remedy(Remedy::now(changes.collect()))
-}
-
-/// The first two numbers of a kernel's release.
-pub(super) fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(['.', '-', '+']).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 #[cfg(test)]

@@ -58,8 +58,11 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if is_tickless || subject.housekeeping.is_empty() {
         return finding.into();
     }
-    let arguments =
-        ["nohz_full", "rcu_nocbs"].map(|name| command_line::besides(subject.sys, name, &subject.workers));
+    let (sys, workers) = (subject.sys, &subject.workers);
+    let arguments = [
+        command_line::tickless(sys, workers),
+        command_line::besides(sys, "rcu_nocbs", workers),
+    ];
     // drivers/base/cpu.c has the file only with this option.
     let remedy = if knows {
         Remedy::boot(arguments)

@@ -38,7 +38,7 @@ pub fn arguments(
     } else {
         "no timer tick on a core while one thread runs there: for a kernel with CONFIG_NO_HZ_FULL, which this one lacks"
     };
-    add(command_line::besides(sys, "nohz_full", workers), tickless);
+    add(command_line::tickless(sys, workers), tickless);
     add(
         command_line::besides(sys, "rcu_nocbs", workers),
         "what the kernel frees late (RCU callbacks) is freed on other cores",
