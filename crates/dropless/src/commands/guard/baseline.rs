@@ -1,16 +1,17 @@
 //! What is usual: taken up from a file, and left there for the next time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use guard::Guard;
 use measure::Note;
 use report::ours;
+use serde::de::IgnoredAny;
 
 use crate::about::About as _;
 
-/// Takes up what was usual the last time. A file that was damaged is set aside, and all is learned anew, as a note says: a
-/// guard that never started again would be the greater harm. What is no such file is refused, and stays where it is.
+/// Takes up what was usual the last time. In the place of a file that was damaged all is learned anew, as a note says: a
+/// guard that never started again would be the greater harm. What is no such file is refused.
 pub fn take_up(guard: &mut Guard, path: &Path) -> Result<Option<Note>> {
     let text = report::input::text_file(path)
         .with_context(|| format!("--baseline {}", path.display()))
@@ -19,14 +20,14 @@ pub fn take_up(guard: &mut Guard, path: &Path) -> Result<Option<Note>> {
         Ok(()) => return Ok(None),
         Err(why) => why.context(format!("--baseline {} is none", path.display())),
     };
-    if !may_be_one(&text) {
+    if !is_damaged(&text) {
         return Err(why).about("--baseline");
     }
-    let then = match set_aside(path) {
-        Ok(aside) => format!("it is now {aside}"),
-        Err(error) => format!("it stays there ({error})"),
-    };
-    let text = format!("{why:#}; {then}, and what is usual is learned anew");
+    let aside = aside(path);
+    let text = format!(
+        "{why:#}; what is usual is learned anew, and once that is kept the damaged file is {}",
+        aside.display()
+    );
     Ok(Some(Note::new("baseline_damaged", text)))
 }
 
@@ -35,23 +36,26 @@ fn learn(guard: &mut Guard, text: &str) -> Result<()> {
     guard.learn(&baseline).map_err(anyhow::Error::msg)
 }
 
-/// Whether it may be one that was cut, or whose bytes were lost to a crash of the system (they are 0 then): only such a file
-/// is taken out of the way.
-fn may_be_one(text: &str) -> bool {
+/// Whether it may be one that was cut, or whose bytes were lost to a crash of the system (they are 0 then). Whatever is whole
+/// is something else: such as a summary, which nobody wants to be replaced.
+fn is_damaged(text: &str) -> bool {
     let rest = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\0');
-    rest.is_empty() || rest.starts_with('{')
+    rest.is_empty() || rest.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_err()
 }
 
-fn set_aside(path: &Path) -> std::io::Result<String> {
-    let path = ours::landing(path)?;
-    let mut aside = path.clone().into_os_string();
+fn aside(path: &Path) -> PathBuf {
+    let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
-    std::fs::rename(&path, &aside)?;
-    Ok(Path::new(&aside).display().to_string())
+    aside.into()
 }
 
-/// Leaves what is usual for the next time: whole, or as it was before.
+/// Leaves what is usual for the next time: whole, or as it was before. What was damaged gets another name only now, when it
+/// is replaced; an earlier one that has this name keeps it.
 pub fn keep(path: &Path, guard: &Guard) -> Result<()> {
+    if report::input::text_file(path).is_ok_and(|text| is_damaged(&text)) {
+        // Where it cannot have a second name it is of less use than what takes its place.
+        let _ = ours::landing(path).and_then(|landing| std::fs::hard_link(landing, aside(path)));
+    }
     let text = report::json::pretty(&guard.baseline())?;
     report::atomic::write(path, text.as_bytes())
         .with_context(|| format!("--baseline {}", path.display()))
@@ -71,23 +75,32 @@ mod tests {
     fn what_was_damaged_is_set_aside_and_what_is_no_baseline_stays() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("usual.json");
-        let aside = dir.path().join("usual.json.damaged");
+        let text = |path: &Path| std::fs::read_to_string(path).expect("text");
         keep(&path, &guard()).expect("written");
-        let whole = std::fs::read_to_string(&path).expect("text");
+        let whole = text(&path);
         assert_eq!(take_up(&mut guard(), &path).expect("whole"), None);
-        let wrong = r#"{"version":1,"destinations":[{"prefix":"nobody","learned_ns":1,"classes":[]}]}"#;
-        for damaged in ["", "\0\0\0\0", &whole[..whole.len() / 2], wrong] {
+        let aside = aside(&path);
+        for damaged in ["", "\0\0\0\0", &whole[..whole.len() / 2]] {
             std::fs::write(&path, damaged).expect("a file");
             let note = take_up(&mut guard(), &path).expect("a guard").expect("a note");
             assert_eq!(note.code, "baseline_damaged");
             assert!(note.text.contains("usual.json.damaged"), "{}", note.text);
-            assert_eq!(std::fs::read_to_string(&aside).expect("text"), damaged);
-            assert!(!path.exists());
+            assert_eq!(text(&path), damaged, "the start may still fail");
+            keep(&path, &guard()).expect("written");
+            assert_eq!((text(&path), text(&aside)), (whole.clone(), damaged.to_owned()));
+            std::fs::remove_file(&aside).expect("removed");
         }
-        std::fs::write(&path, "deny udp\n").expect("a file");
-        let error = take_up(&mut guard(), &path).expect_err("rules are none");
-        assert!(format!("{error:#}").contains("is none"), "{error:#}");
-        assert!(path.exists());
+        std::fs::write(&aside, "earlier").expect("a file");
+        std::fs::write(&path, "{").expect("a file");
+        keep(&path, &guard()).expect("written");
+        assert_eq!(text(&aside), "earlier");
+        let wrong = r#"{"version":1,"destinations":[{"prefix":"nobody","learned_ns":1,"classes":[]}]}"#;
+        for other in ["deny udp\n", r#"{"version":1,"run":"runs/x"}"#, wrong] {
+            std::fs::write(&path, other).expect("a file");
+            let error = take_up(&mut guard(), &path).expect_err("none");
+            assert!(format!("{error:#}").contains("is none"), "{error:#}");
+            assert_eq!(text(&path), other);
+        }
     }
 
     #[test]
