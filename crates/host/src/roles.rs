@@ -11,6 +11,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const RTF_UP: u16 = 1;
+const RTF_GATEWAY: u32 = 2;
 const RTF_REJECT: u32 = 0x200;
 const SSH_PORT: u16 = 22;
 
@@ -68,6 +69,7 @@ struct Route {
     to: IpAddr,
     length: u32,
     interface: String,
+    has_gateway: bool,
 }
 
 impl Route {
@@ -93,6 +95,7 @@ fn routes(sys: &Sys) -> Vec<Route> {
         to: route.destination.into(),
         length: route.mask.to_bits().count_ones(),
         interface: route.iface,
+        has_gateway: u32::from(route.flags) & RTF_GATEWAY != 0,
     });
     let v6 = sys.text("/proc/net/ipv6_route").unwrap_or_default();
     v4.chain(v6.lines().filter_map(route_v6)).collect()
@@ -110,6 +113,7 @@ fn route_v6(line: &str) -> Option<Route> {
         to: Ipv6Addr::from_bits(u128::from_str_radix(destination, 16).ok()?).into(),
         length: u32::from_str_radix(length, 16).ok()?,
         interface: interface.to_owned(),
+        has_gateway: flags & RTF_GATEWAY != 0,
     })
 }
 
@@ -118,12 +122,20 @@ fn default_route_interfaces(sys: &Sys) -> BTreeSet<String> {
     default.map(|route| route.interface).collect()
 }
 
-/// The interface by which packets leave for an address, by the main table: of the narrowest route.
-pub fn interface_towards(sys: &Sys, address: IpAddr) -> Option<String> {
+/// By which packets leave for an address, by the main table: the narrowest.
+fn route_towards(sys: &Sys, address: IpAddr) -> Option<Route> {
     let fitting = routes(sys).into_iter().filter(|route| route.leads_to(address));
-    fitting
-        .max_by_key(|route| route.length)
-        .map(|route| route.interface)
+    fitting.max_by_key(|route| route.length)
+}
+
+/// The interface by which packets leave for an address.
+pub fn interface_towards(sys: &Sys, address: IpAddr) -> Option<String> {
+    route_towards(sys, address).map(|route| route.interface)
+}
+
+/// Whether an address is on a link of ours: no gateway is between.
+pub fn is_on_link(sys: &Sys, address: IpAddr) -> bool {
+    route_towards(sys, address).is_some_and(|route| !route.has_gateway)
 }
 
 /// The interface that a connection comes in by: that which has our address, or, where that is nobody's in particular (of the

@@ -58,6 +58,23 @@ fn default_routes_of_both_families() {
     assert_eq!(roles(&machine, "eth1"), [].into());
 }
 
+/// A gateway is between us and whoever is not on the link.
+#[test]
+fn a_route_tells_who_is_on_the_link() {
+    let machine = machine();
+    let zero = "0".repeat(32);
+    let route = |to: &str, length: &str, flags: &str| {
+        format!("{to} {length} {zero} 00 {zero} 00000400 00000001 00000000 {flags} eth1\n")
+    };
+    let is_near = |address: &str| host::roles::is_on_link(&machine.sys, address.parse().unwrap());
+    assert!(!is_near("2001:db8::7"), "nobody knows the way");
+    machine.write(
+        "/proc/net/ipv6_route",
+        &(route("20010db8000000000000000000000000", "40", "00000001") + &route(&zero, "00", "00000003")),
+    );
+    assert!(is_near("2001:db8::7") && !is_near("2001:db8:1::7"));
+}
+
 #[test]
 fn this_session_by_its_environment() {
     let mut machine = machine();

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use anyhow::{Result, anyhow, bail};
 use host::Sys;
 use host::interface::{Interface, interfaces};
-use host::roles::{ends_of, interface_of};
+use host::roles::{ends_of, interface_of, is_on_link};
 use report::published::parent;
 use rules::{Groups, RuleSet, Verdict, look};
 use wire::TPID_CUSTOMER;
@@ -28,6 +28,8 @@ const BROADCAST: [u8; 6] = [0xFF; 6];
 pub struct Session {
     client: SocketAddr,
     server: SocketAddr,
+    /// The client is on a link of ours, and asks for us itself; else its router does.
+    is_near: bool,
     /// The tag that its packets have where rules meet them.
     vlan: Option<u16>,
 }
@@ -41,7 +43,12 @@ impl Session {
         let owner = interface_of(&sys, (session.server.ip(), session.client.ip()))?;
         let owner = all.iter().find(|one| one.name == owner)?;
         let vlan = tags_over(&all, owner, interface, all.len())?.first().copied();
-        Some(Self { vlan, ..session })
+        let is_near = is_on_link(&sys, session.client.ip());
+        Some(Self {
+            is_near,
+            vlan,
+            ..session
+        })
     }
 
     /// "client-address client-port server-address server-port".
@@ -50,6 +57,7 @@ impl Session {
         Some(Self {
             client,
             server,
+            is_near: true,
             vlan: None,
         })
     }
@@ -88,11 +96,13 @@ impl Session {
             text += "allow icmp6 from fe80::/10 type 135-136\n";
             // A client on the link asks and answers from the address that it is known by (RFC 4861 section 7.2). Others may
             // take it from afar, so only what finds us is spared.
-            let group = solicited_node(us);
-            let _ = writeln!(
-                text,
-                "allow icmp6 from {client} to {group},{us},fe80::/10 type 135-136"
-            );
+            if self.is_near {
+                let group = solicited_node(us);
+                let _ = writeln!(
+                    text,
+                    "allow icmp6 from {client} to {group},{us},fe80::/10 type 135-136"
+                );
+            }
         }
         rules::parse("SSH session", &|_| Ok(text.clone())).map_err(|problems| anyhow!("{problems:?}"))
     }
@@ -116,12 +126,16 @@ impl Session {
             (IpAddr::V6(client), IpAddr::V6(us)) => {
                 // Who looks for us asks the group that our address is in, and answers what we ask to that address.
                 let group = solicited_node(us);
-                for (what, kind, from, to) in [
+                let anybodys = [
                     ("a neighbour solicitation", 135, LINK_LOCAL, group),
-                    ("a neighbour solicitation of the client", 135, client, group),
                     ("a neighbour advertisement", 136, LINK_LOCAL, us),
+                ];
+                let clients = [
+                    ("a neighbour solicitation of the client", 135, client, group),
                     ("a neighbour advertisement of the client", 136, client, us),
-                ] {
+                ];
+                let clients = clients.into_iter().filter(|_| self.is_near);
+                for (what, kind, from, to) in anybodys.into_iter().chain(clients) {
                     let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
                     message.extend(us.octets());
                     frames.push((what, ip((from.into(), to.into()), ICMPV6, &message)));
@@ -282,6 +296,18 @@ mod tests {
             let said = refused(&rules, v6).unwrap();
             assert!(said.contains(missing), "{said}");
         }
+        // From behind a router it is the router that asks and answers.
+        let far = Session {
+            is_near: false,
+            ..Session::parse(v6).unwrap()
+        };
+        let rules = "allow tcp dport 22\nallow icmp6 from fe80::/10 type 135-136\ndefault deny\n";
+        assert!(refused(rules, v6).is_some());
+        let set = rules::parse("edge.rules", &|_| Ok(rules.to_owned())).unwrap();
+        far.is_kept_by(&set).unwrap();
+        let first = far.allowance().unwrap();
+        let deny = rules::parse("edge.rules", &|_| Ok("default deny\n".to_owned())).unwrap();
+        far.is_kept_by(&RuleSet::joined(&[&first, &deny])).unwrap();
     }
 
     #[test]
