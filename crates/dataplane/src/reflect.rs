@@ -198,15 +198,14 @@ where
                 continue;
             }
             let len = self.frames.bytes(index).len();
-            if let Some(len) = wire::answer(self.frames.room_mut(index), len, &self.plan.me) {
+            // The other host answers for itself.
+            let is_for_us = *reason != Some(DropReason::OtherHost);
+            let own_counters = self.plan.own_counters.as_ref().filter(|_| is_for_us);
+            let answer = || wire::answer(self.frames.room_mut(index), len, &self.plan.me);
+            if let Some(len) = is_for_us.then(answer).flatten() {
                 self.frames.set_len(index, len);
                 counters.answered.add(1);
-            } else if self
-                .plan
-                .own_counters
-                .as_ref()
-                .is_some_and(|own| own.answer(&mut self.frames.room_mut(index)[..len]))
-            {
+            } else if own_counters.is_some_and(|own| own.answer(&mut self.frames.room_mut(index)[..len])) {
                 counters.told.add(1);
             } else if let Some(reason) = reason {
                 counters.dropped[reason.index()].add(1);

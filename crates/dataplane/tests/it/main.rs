@@ -7,6 +7,7 @@ mod conservation;
 mod flows;
 mod forward;
 mod rates;
+mod reflect;
 mod replay;
 mod support;
 mod tap;
