@@ -46,7 +46,8 @@ where
     T: Transmit<Frames = R::Frames>,
     A: Allocate<Frames = R::Frames>,
 {
-    let mut frames = tx.batch();
+    // A batch for each queue: what is freed goes back to where it was received.
+    let mut batches: Vec<_> = rx.iter().map(Receive::batch).collect();
     for wait in question.waits {
         send(tx, buffers, question.frame);
         let asked = tsc();
@@ -54,25 +55,25 @@ where
             if stop() {
                 return None;
             }
-            for queue in rx.iter_mut() {
-                queue.receive(&mut frames, 32);
+            let mut received = 0;
+            for (queue, frames) in rx.iter_mut().zip(&mut batches) {
+                received += queue.receive(frames, 32);
+                for index in 0..frames.len() {
+                    let frame = frames.bytes(index);
+                    if let Some(value) = answer(frame) {
+                        return Some(value);
+                    }
+                    let mut reply = frame.to_vec();
+                    reply.resize(frame.len() + 32, 0);
+                    if let Some(len) = wire::answer(&mut reply, frame.len(), question.me) {
+                        send(tx, buffers, &reply[..len]);
+                    }
+                }
+                frames.clear();
             }
-            if frames.is_empty() {
+            if received == 0 {
                 std::thread::sleep(std::time::Duration::from_micros(200));
-                continue;
             }
-            for index in 0..frames.len() {
-                let frame = frames.bytes(index);
-                if let Some(value) = answer(frame) {
-                    return Some(value);
-                }
-                let mut reply = frame.to_vec();
-                reply.resize(frame.len() + 32, 0);
-                if let Some(len) = wire::answer(&mut reply, frame.len(), question.me) {
-                    send(tx, buffers, &reply[..len]);
-                }
-            }
-            frames.clear();
         }
     }
     None

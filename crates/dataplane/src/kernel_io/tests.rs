@@ -3,6 +3,7 @@
 use super::*;
 use crate::fault::Faults;
 use crate::reflect::{OwnMac, ReflectCounters, ReflectPlan, ReflectTask};
+use crate::resolve::{Question, ask, send};
 use crate::slot::Slot;
 use crate::{Phase, Task};
 use measure::Ticks;
@@ -101,4 +102,53 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             assert_eq!(pool.free.len(), 300, "{way:?}");
         }
     }
+}
+
+#[test]
+fn who_asks_gives_back_what_each_queue_received() {
+    let (near, far) = (open("127.0.0.1:0"), open("127.0.0.2:0"));
+    let pools = [0; 4].map(|_| SlotPool::new(64, 2048));
+    let (first, mut tx) = sides(&near, Way::Call, &pools[0]);
+    // As a port has it that does not reflect: other buffers to send from, and others again in its second queue.
+    let (second, _) = sides(&far, Way::Call, &pools[1]);
+    let (_, mut stranger) = sides(&far, Way::Call, &pools[2]);
+    let template = |dst| {
+        let spec = TemplateSpec {
+            dst,
+            dst_ports: dst.port()..=dst.port(),
+            ..TemplateSpec::plain(128)
+        };
+        Template::new(&spec).unwrap()
+    };
+    for to in [near.local(), far.local()] {
+        let mut buffers = pools[2].clone();
+        for _ in 0..8 {
+            assert!(send(&mut stranger, &mut buffers, template(to).bytes()));
+        }
+    }
+    let (mut rx, mut buffers) = ([first, second], pools[3].clone());
+    let seen = std::cell::Cell::new(0);
+    let question = Question {
+        frame: &[],
+        me: &Addresses {
+            mac: [2, 0, 0, 0, 0, 1],
+            ips: Vec::new(),
+        },
+        waits: &[u64::MAX],
+    };
+    let count = |_: &[u8]| {
+        seen.set(seen.get() + 1);
+        (seen.get() == 16).then_some(())
+    };
+    let found = ask(
+        &mut rx,
+        (&mut tx, &mut buffers),
+        &question,
+        &count,
+        || Ticks(0),
+        &|| false,
+    );
+    assert_eq!(found, Some(()));
+    drop((rx, tx, stranger));
+    assert_eq!(pools.map(|pool| pool.free.len()), [64; 4]);
 }
