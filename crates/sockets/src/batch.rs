@@ -104,6 +104,7 @@ impl BatchSender {
     pub fn send<'a>(&mut self, packets: impl Iterator<Item = (SocketAddr, &'a [u8])>) -> Sent {
         let count = self.messages.describe_sent(packets);
         let mut sent = Sent::default();
+        // At the first of those that are left.
         let mut attempts = 0;
         while sent.taken < count && attempts < ATTEMPTS {
             let rest = &mut self.messages.headers[sent.taken..count];
@@ -120,17 +121,17 @@ impl BatchSender {
             };
             if let Some(done) = usize::try_from(result).ok().filter(|done| *done > 0) {
                 sent.taken += done;
+                attempts = 0;
                 continue;
             }
-            match Refusal::last() {
+            attempts += 1;
+            match Refusal::last(attempts) {
                 Refusal::Later => break,
-                Refusal::Again => {
-                    self.socket.forget_errors();
-                    attempts += 1;
-                }
+                Refusal::Again | Refusal::Doubtful => self.socket.forget_errors(),
                 Refusal::Never => {
                     sent.taken += 1;
                     sent.failed += 1;
+                    attempts = 0;
                 }
             }
         }
@@ -180,7 +181,7 @@ impl BatchReceiver {
                 }
                 return done;
             }
-            match Refusal::last() {
+            match Refusal::last(1) {
                 Refusal::Later => return 0,
                 _ => self.socket.forget_errors(),
             }

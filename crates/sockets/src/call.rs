@@ -33,7 +33,7 @@ impl CallSender {
 
 /// Sends one packet, past errors that belong to others.
 pub fn send_one(socket: &Socket, to: &RawAddress, payload: &[u8]) -> Result<(), Refusal> {
-    for _ in 0..ATTEMPTS {
+    for attempt in 1..=ATTEMPTS {
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         // SAFETY: payload and address are initialised and as long as is told; the call only reads them.
         let result = unsafe {
@@ -49,7 +49,7 @@ pub fn send_one(socket: &Socket, to: &RawAddress, payload: &[u8]) -> Result<(), 
         if result >= 0 {
             return Ok(());
         }
-        match Refusal::last() {
+        match Refusal::last(attempt) {
             Refusal::Again => socket.forget_errors(),
             refusal => return Err(refusal),
         }
@@ -101,7 +101,7 @@ impl CallReceiver {
                     count += 1;
                     continue 'rooms;
                 }
-                match Refusal::last() {
+                match Refusal::last(1) {
                     Refusal::Later => break 'rooms,
                     _ => self.socket.forget_errors(),
                 }

@@ -18,6 +18,8 @@ pub enum Refusal {
     Later,
     /// The error belongs to an earlier packet, or to nothing: offer it again at once.
     Again,
+    /// The error is its own, or an ICMP error about an earlier packet: offer it again at once, to see whether it repeats.
+    Doubtful,
     /// It will never be sent.
     Never,
 }
@@ -28,13 +30,28 @@ impl Refusal {
         match errno {
             libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM => Self::Later,
             libc::EINTR | libc::ECONNREFUSED => Self::Again,
+            // net/ipv4/icmp.c, `icmp_err_convert`; net/ipv6/icmp.c, `icmpv6_err_convert`.
+            libc::EHOSTUNREACH
+            | libc::ENETUNREACH
+            | libc::EHOSTDOWN
+            | libc::ENONET
+            | libc::ENOPROTOOPT
+            | libc::EOPNOTSUPP
+            | libc::EMSGSIZE
+            | libc::EPROTO
+            | libc::EACCES => Self::Doubtful,
             _ => Self::Never,
         }
     }
 
-    /// By the last error of this thread.
-    pub fn last() -> Self {
-        Self::of(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+    /// By the last error of this thread, at this attempt (from 1 on) at one packet.
+    pub fn last(attempt: usize) -> Self {
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        match Self::of(errno) {
+            Self::Doubtful if attempt < ATTEMPTS => Self::Again,
+            Self::Doubtful => Self::Never,
+            refusal => refusal,
+        }
     }
 }
 

@@ -115,7 +115,7 @@ impl RingSender {
             match refusal {
                 None => {}
                 Some(Refusal::Never) => sent.failed += 1,
-                Some(_) if last.is_some_and(|last| index < last) => {
+                Some(refusal) if refusal == Refusal::Doubtful || last.is_some_and(|last| index < last) => {
                     sent.failed += usize::from(!self.push_through(index, payload));
                 }
                 Some(refusal) => {

@@ -110,6 +110,22 @@ fn what_cannot_be_sent_fails_and_holds_nothing_up() {
 }
 
 #[test]
+fn what_may_go_nowhere_fails_alone() {
+    for way in WAYS {
+        let (near, far) = (open(1 << 20), open(1 << 20));
+        let mut sender = Sender::new(near, way, 64).unwrap();
+        let mut receiver = Receiver::new(Arc::clone(&far), way, 64, 2000).unwrap();
+        // Broadcasts are forbidden (EACCES), or without a route (ENETUNREACH): either may also be told of an earlier packet.
+        let everybody = "255.255.255.255:9".parse().unwrap();
+        let payload = [3_u8; 30];
+        let burst = [far.local(), everybody, far.local(), everybody];
+        let sent = sender.send(burst.into_iter().map(|to| (to, &payload[..])));
+        assert_eq!((sent.taken, sent.failed), (4, 2), "{way:?}");
+        assert_eq!(receive_all(&mut receiver, 2).len(), 2, "{way:?}");
+    }
+}
+
+#[test]
 fn a_peer_that_is_not_there_holds_nothing_up() {
     for way in WAYS {
         let (near, far) = (open(1 << 20), open(1 << 20));
