@@ -273,7 +273,9 @@ pub fn prefill(pool: &Pool<'_>, ports: &[PortUri]) -> Result<()> {
         _ => None,
     });
     let Some(size) = size else { return Ok(()) };
-    let template = wire::Template::new(&wire::TemplateSpec::plain(size as usize + wire::FCS_LEN))?;
+    // A longer frame ends in zeros.
+    let size = (size as usize + wire::FCS_LEN).min(wire::MAX_FRAME_SIZE);
+    let template = wire::Template::new(&wire::TemplateSpec::plain(size))?;
     pool.prefill(template.bytes());
     Ok(())
 }

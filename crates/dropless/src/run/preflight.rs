@@ -186,6 +186,8 @@ fn buffer_room(sys: &Sys, ports: &[Prepared], needs: &Needs) -> usize {
 fn port_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     match port.uri.kind {
         PortKind::Packet { .. } => packet_room(sys, port, needs),
+        // Its driver says that a frame is so long, and does not look at the buffer.
+        PortKind::Null { size, .. } => size.map(|size| size as usize),
         // The peer's driver writes there, some without a look at our lengths: a whole buffer of its own, and for a later part of
         // a frame also what is headroom before the first.
         PortKind::Memif { zero_copy: true, .. } => Some(2048 + dpdk::HEADROOM),

@@ -42,6 +42,27 @@ fn alone_it_captures_what_a_generator_sends() {
     assert_eq!(flows.len(), 64, "{flows:?}");
 }
 
+/// A null port says how long its frames are, and looks at no buffer: there must be one for all of them.
+#[test]
+fn long_frames_of_a_null_port_lie_in_their_buffers() {
+    let Some(lab) = require(&[Need::Tool("tshark")]) else {
+        return;
+    };
+    for size in ["9000", "16384"] {
+        let (file, port) = (path(&lab, size), format!("null,size={size}"));
+        let arguments = [
+            "capture", "--json", "--port", &port, "--to", &file, "--count", "50",
+        ];
+        let run = lab.dropless(&arguments).run();
+        assert_balanced(&run);
+        assert_eq!((run.code, run.number("captured")), (Some(0), 50), "{run}");
+        assert_eq!(fields(&file, "frame", &["frame.len"]), [size; 50]);
+        let arguments = ["reflect", "--json", "--port", &port, "--duration", "200ms"];
+        let run = lab.dropless(&arguments).run();
+        assert!(run.code == Some(0) && run.number("returned") > 0, "{run}");
+    }
+}
+
 /// Beside a real port, whose packets are not the generator's.
 #[test]
 fn a_generator_and_an_interface_go_into_one_file() {
