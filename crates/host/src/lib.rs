@@ -50,6 +50,6 @@ pub use roles::Role;
 pub use sys::Sys;
 pub use uri::{
     DriverStamps, KeptRights, KernelIo, MacAddress, Medium, PciAddress, PortKind, PortTraits, PortUri,
-    UriError, VmbusId, XdpMode, beginnings,
+    UriError, VmbusId, XDP_FILL, XdpMode, beginnings,
 };
 pub use vmbus::{VmbusDevice, network_channels};

@@ -6,7 +6,7 @@ use std::ops::Add;
 use anyhow::Result;
 use dataplane::dpdk_io::DpdkBuffers;
 use dpdk::{Eal, Pool};
-use host::{PortKind, PortUri};
+use host::{PortKind, PortUri, XDP_FILL};
 
 use crate::about::ensure_about;
 use crate::run::eal::RING_SLOTS;
@@ -22,9 +22,8 @@ const CACHE_HELD: u64 = CACHE as u64 * 3 / 2;
 /// What drivers keep under way besides their descriptors, and a little for all that is rare, such as the cache of control, which
 /// takes the senders' first bursts. That of rings keeps nothing, and a ring is counted from both ends, though a buffer is in it once.
 const DRIVER_HELD: u64 = 4096;
-/// An `AF_XDP` socket besides what it sends: what the driver (`rte_eth_af_xdp.c`) gives the kernel to receive into, and gives again one
-/// for one, and the ring in which what was sent comes back.
-const XDP_SOCKET_HELD: u64 = 2048 + 2048;
+/// An `AF_XDP` socket besides what it sends: what it receives into, and the ring, as large, in which what was sent comes back.
+const XDP_SOCKET_HELD: u64 = 2 * XDP_FILL as u64;
 /// Slots of a memif ring as a power of two, unless told otherwise.
 pub const MEMIF_RING_LOG2: u32 = 10;
 /// The header of a buffer and of its place in the pool, and the room before a frame, bytes.

@@ -42,6 +42,10 @@ pub struct DriverStamps {
     pub unit_ns: u64,
 }
 
+/// Buffers that DPDK's driver of `AF_XDP` gives the kernel to receive into, and gives again one for one, whatever descriptors it
+/// was asked for (`ETH_AF_XDP_DFLT_NUM_DESCS` of `rte_eth_af_xdp.c`).
+pub const XDP_FILL: u32 = 2048;
+
 /// The answers for one kind of port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
@@ -182,6 +186,7 @@ impl PortKind {
                 // The kernel takes a core for milliseconds at a time: the rings must hold that long.
                 descriptors_default: 4096,
                 is_socket_per_queue: true,
+                rx_room_max: XDP_FILL,
                 counts_refusals: true,
                 loses_checksums: true,
                 needs_program: true,
