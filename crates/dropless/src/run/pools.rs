@@ -27,9 +27,9 @@ const XDP_SOCKET_HELD: u64 = 2 * XDP_FILL as u64;
 /// Slots of a memif ring as a power of two, unless told otherwise.
 pub const MEMIF_RING_LOG2: u32 = 10;
 /// The header of a buffer and of its place in the pool, and the room before a frame, bytes.
-const OVERHEAD: u64 = 384;
+pub const OVERHEAD: u64 = 384;
 /// Bytes of an ordinary page.
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
 /// Buffers that are held back at once, at most, by who holds them. A pool is as large as the sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

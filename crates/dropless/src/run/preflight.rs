@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use host::cores;
 use host::{Medium, PortKind, PortUri, Prepared, Sys, Warning, quoted};
 use measure::Note;
@@ -12,7 +12,7 @@ use crate::about::{About as _, bail_about};
 use crate::plan::MachinePlan;
 use crate::run::Needs;
 use crate::run::eal::Memory;
-use crate::run::pools::{Holds, PoolPlan, PoolsPlan, workers_at_most};
+use crate::run::pools::{Holds, OVERHEAD, PAGE, PoolPlan, PoolsPlan, workers_at_most};
 
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
@@ -76,7 +76,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         chosen => chosen,
     };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
-    let room = buffer_room(&sys, &prepared, needs);
+    let room = buffer_room(&sys, &prepared, needs)?;
     let bytes = pools.bytes(room, false);
     let mut each = prepared.iter();
     let hungry = each.find(|port| port.memory == host::Memory::HugePages);
@@ -167,25 +167,50 @@ pub const fn packet_cuts_at(room: usize) -> usize {
     room - PACKET_HEAD
 }
 
+/// What an `AF_XDP` socket leaves free before a frame (`XDP_PACKET_HEADROOM` of linux/bpf.h), in the room of its buffer.
+const XDP_HEADROOM: usize = 256;
+/// The most room that leaves a buffer in one page with all that is around it: the kernel takes no larger ones
+/// (net/xdp/xdp_umem.c, `xdp_umem_reg`).
+const XDP_ROOM_MAX: usize = (PAGE - OVERHEAD) as usize;
+
+/// What of a frame the MTU does not count: the header, the FCS, and two VLAN tags.
+const BESIDE_MTU: usize = 18 + 8;
 /// Above this an MTU is no network's: a loopback has 64 KiB.
 const JUMBO_MAX: usize = 16 << 10;
 
 /// The room that buffers need for what is sent, and for the ports.
-fn buffer_room(sys: &Sys, ports: &[Prepared], needs: &Needs) -> usize {
+fn buffer_room(sys: &Sys, ports: &[Prepared], needs: &Needs) -> Result<usize> {
     let rooms = ports.iter().filter_map(|port| port_room(sys, port, needs));
-    let room = rooms.fold(needs.largest_frame.next_multiple_of(64).max(2048), usize::max);
+    let mut room = rooms.fold(needs.largest_frame.next_multiple_of(64).max(2048), usize::max);
     let is_packet = |port: &Prepared| matches!(port.uri.kind, PortKind::Packet { .. });
     if room > 2048 && ports.iter().any(is_packet) {
         // The kernel lays frames in blocks of whole pages, and the driver expects them without a gap.
-        return room.next_multiple_of(4096);
+        room = room.next_multiple_of(4096);
     }
-    room
+    let xdp = ports
+        .iter()
+        .find(|port| matches!(port.uri.kind, PortKind::Xdp { .. }));
+    if let Some(port) = xdp.filter(|_| room > XDP_ROOM_MAX) {
+        let longest = XDP_ROOM_MAX - XDP_HEADROOM;
+        bail!(
+            "port {} takes frames of up to {longest} bytes, for each lies in one page, and the buffers of this run are to be of {room}; use --size {longest} or less, or: ip link set {} mtu {}",
+            port.uri,
+            port.interface.as_deref().unwrap_or("INTERFACE"),
+            longest - BESIDE_MTU
+        );
+    }
+    Ok(room)
 }
 
 /// The room that a port's driver, or its peer's, needs in buffers whatever is sent.
 fn port_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     match port.uri.kind {
-        PortKind::Packet { .. } => packet_room(sys, port, needs),
+        // What fills its place in the ring to the last byte may have been longer, and nobody would say that it was cut.
+        PortKind::Packet { .. } => longest_frame(sys, port, needs).map(|longest| longest + PACKET_HEAD + 1),
+        // The kernel drops what is longer.
+        PortKind::Xdp { .. } => {
+            longest_frame(sys, port, needs).map(|longest| (longest + XDP_HEADROOM).next_multiple_of(64))
+        }
         // Its driver says that a frame is so long, and does not look at the buffer.
         PortKind::Null { size, .. } => size.map(|size| size as usize),
         // The peer's driver writes there, some without a look at our lengths: a whole buffer of its own, and for a later part of
@@ -195,16 +220,15 @@ fn port_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     }
 }
 
-/// The room that buffers need so that the ring of a `packet:` port takes every frame: what does not fit would be cut, and nobody
-/// would say so.
-fn packet_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
+/// The longest frame that comes to a port on an interface of the kernel.
+fn longest_frame(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     let name = port.interface.as_deref()?;
     let mtu = host::interface::interface(sys, name).and_then(|interface| interface.mtu);
-    // Two VLAN tags are not part of what the kernel calls the MTU.
-    let longest = mtu.filter(|_| needs.takes_all).map(|mtu| mtu as usize + 18 + 8);
+    let longest = mtu
+        .filter(|_| needs.takes_all)
+        .map(|mtu| mtu as usize + BESIDE_MTU);
     let longest = longest.filter(|longest| *longest <= JUMBO_MAX);
-    // What fills its place to the last byte may have been longer.
-    Some(longest.unwrap_or(0).max(needs.largest_frame) + PACKET_HEAD + 1)
+    Some(longest.unwrap_or(0).max(needs.largest_frame))
 }
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.
@@ -217,8 +241,7 @@ fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
         .and_then(|interface| interface.mtu)
         .filter(|_| shares);
     let Some(mtu) = mtu else { return Ok(()) };
-    // Two VLAN tags are not part of what the kernel calls the MTU.
-    let carries = mtu as usize + 18 + 8;
+    let carries = mtu as usize + BESIDE_MTU;
     ensure!(
         largest_frame <= carries,
         "frame size {largest_frame} is above what {} carries with its MTU of {mtu}; use --size {} or less, or: ip link set {name} mtu {}",

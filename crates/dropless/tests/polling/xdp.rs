@@ -152,6 +152,29 @@ fn a_program_taken_away_makes_the_run_invalid() {
     assert_invalid(&run, "lost its link");
 }
 
+/// The kernel keeps 256 bytes of each buffer free, and drops what does not fit into the rest.
+#[test]
+fn buffers_are_made_for_the_longest_frame() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    for (namespace, name) in [(&wire.near, "near0"), (&wire.far, "far0")] {
+        namespace.ip(&["link", "set", name, "mtu", "3000"]);
+    }
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let long = ["--size", "2500", "--rate", "5kpps", "--count", "1000"];
+    assert_all_back(&wire.send(&lab, "xdp", &long).run());
+    assert_eq!(interrupted(reflector).code, Some(0));
+    wire.far.ip(&["link", "set", "far0", "mtu", "3480"]);
+    let refused = lab
+        .dropless(&["reflect", "--port", "xdp:far0"])
+        .within(&wire.far)
+        .run();
+    assert_refused(
+        &refused,
+        &["xdp:far0", "up to 3456 bytes", "ip link set far0 mtu 3430"],
+    );
+}
+
 #[test]
 fn more_queues_than_the_interface_has_is_one_line() {
     let Some(lab) = require(&NEEDS) else { return };
