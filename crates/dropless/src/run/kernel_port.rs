@@ -12,10 +12,18 @@ use measure::Note;
 use measure::units::format_count;
 use sockets::{Failure, Options, Receiver, Sender, Socket, Way};
 
-/// What the kernel charges a socket for a small packet, bytes: its data and its `struct sk_buff`, rounded up.
-const PACKET_BYTES: usize = 1024;
-/// What the same packet costs where a driver gave it a whole page: the buffer is made this large for each.
+/// What the kernel charges a socket for a small packet, bytes, where a driver gave it a whole page.
 const PAGE_BYTES: usize = 4096;
+/// What it charges besides the frame (x86-64): the room before it and `struct skb_shared_info`, which with the frame are a power of
+/// two, and `struct sk_buff`.
+const AROUND_FRAME: usize = 64 + 320;
+const SK_BUFF: usize = 256;
+
+/// What the kernel charges a socket for a packet in a frame of this length at most, bytes.
+fn packet_bytes(largest_frame: usize) -> usize {
+    PAGE_BYTES.max((largest_frame + AROUND_FRAME).next_power_of_two() + SK_BUFF)
+}
+
 /// Buffers of a queue; few, so that they stay in the cache.
 const SLOTS: usize = 512;
 /// The same where a fault injector keeps some.
@@ -51,6 +59,8 @@ pub struct KernelPort {
     pub io: KernelIo,
     pub notes: Vec<Note>,
     descriptors: u16,
+    /// What a packet takes of a receive buffer at most.
+    packet_bytes: usize,
     /// UDP packets with wrong checksums in this network namespace, before.
     damaged_before: u64,
     /// And those that no socket had room for.
@@ -74,6 +84,7 @@ impl KernelPort {
             io,
             notes: Vec::new(),
             descriptors: config.descriptors,
+            packet_bytes: packet_bytes(config.largest_frame),
             damaged_before: udp_counted(DAMAGED),
             no_room_before: udp_counted(NO_ROOM),
             damaged_told: Cell::new(0),
@@ -81,7 +92,7 @@ impl KernelPort {
         let options = Options {
             local: SocketAddr::new(address, port.unwrap_or(0)),
             shared_port: port.is_some() && queues > 1,
-            buffer_bytes: usize::from(config.descriptors) * PAGE_BYTES,
+            buffer_bytes: usize::from(config.descriptors) * own.packet_bytes,
             dscp: config.dscp_and_ttl.0,
             ttl: config.dscp_and_ttl.1,
         };
@@ -151,7 +162,7 @@ impl KernelPort {
 
     fn note_buffer(&mut self, uri: &PortUri) {
         let got = self.sockets.first().map_or(0, |socket| socket.receive_buffer());
-        let wanted = usize::from(self.descriptors) * PAGE_BYTES;
+        let wanted = usize::from(self.descriptors) * self.packet_bytes;
         if got < wanted / 2 {
             self.notes.push(Note::new("socket_buffer_small", format!(
                 "port {uri}: the kernel grants {} KiB of receive buffer a socket, {} were asked for; more with: sysctl -w net.core.rmem_max={}",
@@ -236,10 +247,10 @@ impl KernelPort {
             .map_or_else(String::new, |socket| socket.local().to_string())
     }
 
-    /// Small packets that one of its sockets holds, at least.
+    /// Packets that one of its sockets holds, at least.
     pub fn holds(&self) -> u32 {
         let bytes = self.sockets.first().map_or(0, |socket| socket.receive_buffer());
-        (bytes / PACKET_BYTES) as u32
+        (bytes / self.packet_bytes) as u32
     }
 
     /// Packets that a late sender catches up with, unless told otherwise: as many as fit a ring elsewhere.
