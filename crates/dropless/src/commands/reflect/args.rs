@@ -61,7 +61,7 @@ pub struct Args {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// How long to reflect, once the ports are open and their peers are there [default: until Ctrl-C]
+    /// How long to reflect, once the ports are open [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
     pub duration: Option<String>,
     /// End after this long without a packet, once the first has come
