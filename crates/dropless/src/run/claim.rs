@@ -18,7 +18,7 @@ use nix::sys::socket::{
 
 /// What libxdp calls its program that hands packets to sockets, and the one that calls several (libxdp, `xsk.c`).
 const OURS: &str = "xsk_def_prog";
-const DISPATCHER: &str = "xdp_dispatcher";
+pub const DISPATCHER: &str = "xdp_dispatcher";
 /// The kernel takes a moment to close the sockets of a process that was killed.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, Promiscuous, RxQueue, TxQueue};
-use host::{Medium, PortKind, PortTraits, PortUri};
+use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::Note;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
@@ -64,6 +64,8 @@ pub struct OpenPort<'e> {
     pub kernel: KernelCounts,
     /// The interface of the kernel that it works through.
     pub below: Option<Below>,
+    /// The XDP program on that interface, where it needs one.
+    program: Option<u32>,
     /// What became of its link.
     pub tending: Tending,
     /// Frames of this length were cut when they were received, or may have been.
@@ -104,7 +106,9 @@ impl<'e> OpenPort<'e> {
             Carrier::Sockets(port) => port.interface.as_deref(),
             Carrier::Devices(_) => None,
         };
+        let interface = uri.kind.interface().filter(|_| uri.kind.traits().needs_program);
         Self {
+            program: interface.and_then(|name| host::xdp::program(&Sys::at("/"), name)),
             below: uri.kind.interface().or(of_sockets).map(Below::now),
             uri: uri.clone(),
             carrier,

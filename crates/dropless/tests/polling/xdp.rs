@@ -7,7 +7,7 @@ use crate::support::wire::{
     Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, charged, interrupted,
     packets_by_queue, sum, told,
 };
-use crate::support::{Need, require};
+use crate::support::{Lab, Need, require};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
 /// Until a run shows its first line, and until it ends.
@@ -132,24 +132,45 @@ fn a_second_one_on_the_interface_is_refused() {
     assert_eq!(interrupted(reflector).code, Some(0));
 }
 
-/// Somebody takes the program away in the middle of a run: the run says so.
-#[test]
-fn a_program_taken_away_makes_the_run_invalid() {
-    let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    let _reflector = wire.reflect_far(&lab, "xdp", &[]);
+/// Somebody does something to the interface's program in the middle of a run, which says so.
+fn assert_lost_by(lab: &Lab, change: &[&str]) {
+    let wire = Wire::between(lab, 1);
+    let _reflector = wire.reflect_far(lab, "xdp", &[]);
     let mut sender = wire
         .send(
-            &lab,
+            lab,
             "xdp",
             &["--rate", "5kpps", "--duration", "2s", "--drain", "500ms"],
         )
         .spawn();
     sender.wait_for("tx", STARTING);
-    wire.near
-        .run("ip", &["link", "set", "dev", "near0", "xdp", "off"]);
+    wire.near.run("ip", change);
     let run = sender.wait(STARTING);
     assert_invalid(&run, "lost its link");
+}
+
+#[test]
+fn a_program_taken_away_makes_the_run_invalid() {
+    let Some(lab) = require(&NEEDS) else { return };
+    assert_lost_by(&lab, &["link", "set", "dev", "near0", "xdp", "off"]);
+}
+
+#[test]
+fn a_program_in_place_of_ours_makes_the_run_invalid() {
+    let Some(lab) = require(&[&NEEDS[..], &[Need::Tool("clang")]].concat()) else {
+        return;
+    };
+    let [source, object] = ["pass.c", "pass.o"].map(|name| lab.path(name).display().to_string());
+    let text = "__attribute__((section(\"xdp\"), used)) int pass(void *frame) { return 2; }";
+    std::fs::write(&source, text).expect("writing");
+    let compiled = std::process::Command::new("clang")
+        .args(["-O2", "-target", "bpf", "-c", &source, "-o", &object])
+        .status();
+    assert!(compiled.expect("clang").success());
+    let change = [
+        "-force", "link", "set", "dev", "near0", "xdp", "obj", &object, "sec", "xdp",
+    ];
+    assert_lost_by(&lab, &change);
 }
 
 /// The kernel keeps 256 bytes of each buffer free, and drops what does not fit into the rest.

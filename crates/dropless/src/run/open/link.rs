@@ -1,11 +1,12 @@
 //! The link of an open port, and what it takes to have one again.
 
-use dpdk::Port;
+use dpdk::{Port, XdpProgram};
 use host::{Medium, Sys};
 use measure::LinkState;
 
 use super::{Carrier, OpenPort};
 use crate::run::below::Below;
+use crate::run::claim::DISPATCHER;
 
 impl OpenPort<'_> {
     /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
@@ -13,7 +14,7 @@ impl OpenPort<'_> {
         if let Some(interface) = self.interface() {
             let sys = Sys::at("/");
             let link = host::interface::link_of(&sys, interface);
-            let served = !self.traits().needs_program || host::xdp::program(&sys, interface).is_some();
+            let served = !self.traits().needs_program || self.has_program(&sys, interface);
             return LinkState {
                 up: served && link.is_some_and(|link| link.up),
                 speed_mbps: link.and_then(|link| link.speed_mbps),
@@ -26,6 +27,14 @@ impl OpenPort<'_> {
             up: link.is_some_and(|link| link.up),
             speed_mbps: link.and_then(|link| link.speed_mbps).filter(|_| is_real),
         }
+    }
+
+    /// Whether the interface has the program that it was opened with. libxdp puts a new dispatcher in its place when it adds one
+    /// of somebody else's, and that calls ours, too; what we may not look at passes for one.
+    fn has_program(&self, sys: &Sys, interface: &str) -> bool {
+        let is_dispatcher = |id| XdpProgram::by_id(id).map_or(true, |found| found.name() == DISPATCHER);
+        host::xdp::program(sys, interface)
+            .is_some_and(|id| self.program.is_none_or(|own| own == id) || is_dispatcher(id))
     }
 
     /// Whether the other end can take frames, where that is more than having a link.
