@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::reflect::OwnMac;
+use dataplane::reflect::{OwnMac, ReflectCounters};
 use dataplane::reflector_counters::OwnCounters;
 use host::{Medium, PortTraits};
 use measure::place::FAULT_DROP;
@@ -150,8 +150,8 @@ impl ActiveReflect {
             counters.add(name, count);
         }
         for side in self.sides.iter().filter(|side| side.place.port == index) {
-            let answered = side.counters.answered.get() + side.counters.told.get();
-            counters.received += side.counters.frames.get().saturating_sub(answered);
+            let (frames, answered) = came(&side.counters);
+            counters.received += frames.saturating_sub(answered);
             counters.returned += side.counters.returned.get().saturating_sub(answered);
             for (name, count) in drops([side]) {
                 counters.add(&name, count);
@@ -159,6 +159,21 @@ impl ActiveReflect {
             counters.add(FAULT_DROP, side.faults.drop.get());
         }
         counters
+    }
+}
+
+/// Frames that came, and how many of them were answered. A frame is counted after its answer: between two equal counts of
+/// answers no frame has come that was answered and is not among those.
+fn came(counters: &ReflectCounters) -> (u64, u64) {
+    let answered = || counters.answered.get() + counters.told.get();
+    let mut before = answered();
+    loop {
+        let frames = counters.frames.get();
+        let after = answered();
+        if after == before {
+            return (frames, after);
+        }
+        before = after;
     }
 }
 
