@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::wire::assert_valid_but_for_time;
+use crate::support::wire::{assert_no_rate_of_its_backlog, assert_valid_but_for_time};
 use crate::support::{Finished, Lab, require};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -290,23 +290,12 @@ fn a_null_port_takes_everything_when_nothing_is_awaited() {
     assert!(of_rows("drop_rate").iter().all(String::is_empty), "{run}");
 }
 
-/// With a backlog without end each packet that was due is sent at last, and by the schedule any sender kept up.
 #[test]
 fn a_rate_that_only_the_backlog_keeps_up_with_is_none() {
     let Some(lab) = require(&[]) else { return };
     let null = ["--port", "null", "--tx-only", "--duration", "0.1s"];
-    let rate = |run: &Finished, name: &str| run.json()[name].as_f64().expect("a rate");
-    let able = |_| rate(&send(&lab, &[&null, &["--rate", "max"]]), "rate_tx_pps");
-    let most = (0..3).map(able).fold(0.0, f64::max);
     // It takes four times as long, and another second would be waited for.
-    let asked = format!("{}pps", (4.0 * most) as u64);
-    let run = send(&lab, &[&null, &["--rate", &asked, "--backlog", "4G"]]);
-    assert_valid_but_for_time(&run);
-    assert_eq!(run.code, Some(2), "{run}");
-    assert!(
-        rate(&run, "rate_tx_pps") < 0.9 * rate(&run, "rate_asked_pps"),
-        "{run}"
-    );
+    assert_no_rate_of_its_backlog(|more| send(&lab, &[&null, more]), 4.0);
 }
 
 #[test]

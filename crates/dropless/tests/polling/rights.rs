@@ -9,7 +9,7 @@ use std::time::Duration;
 use procfs_core::FromRead as _;
 use procfs_core::process::Status;
 
-use crate::support::{Lab, Need, Running, require, until};
+use crate::support::{Lab, Namespace, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(40);
 
@@ -105,16 +105,22 @@ fn threads_keep_what_they_still_need_and_no_more() {
     running.kill();
 }
 
+/// A namespace whose interface `left` has a link, and the one at its other end.
+fn linked(lab: &Lab) -> (Namespace, Namespace) {
+    let (own, far) = (lab.namespace("own"), lab.namespace("far"));
+    own.veth("left", &far, "right");
+    own.up("left", &[]);
+    far.up("right", &[]);
+    (own, far)
+}
+
 /// Every kind takes away what it made, with what it has kept.
 #[test]
 fn what_a_port_made_is_taken_away_with_the_rights_that_are_left() {
     let Some(lab) = require(&[Need::Namespaces]) else {
         return;
     };
-    let (own, far) = (lab.namespace("own"), lab.namespace("far"));
-    own.veth("left", &far, "right");
-    own.up("left", &[]);
-    far.up("right", &[]);
+    let (own, _far) = linked(&lab);
     for (port, kept) in [
         ("packet:left", 0),
         ("xdp:left", NET_ADMIN | BPF_AND_SYS_ADMIN),
@@ -141,10 +147,7 @@ fn rules_on_an_interface_change_and_go_with_the_rights_that_are_left() {
     let Some(lab) = require(&[Need::Namespaces]) else {
         return;
     };
-    let (own, far) = (lab.namespace("own"), lab.namespace("far"));
-    own.veth("left", &far, "right");
-    own.up("left", &[]);
-    far.up("right", &[]);
+    let (own, _far) = linked(&lab);
     let rules = lab.path("some.rules");
     let name = rules.display().to_string();
     let kept = NET_ADMIN | BPF_AND_SYS_ADMIN | DAC_OVERRIDE | SYS_NICE;
