@@ -13,16 +13,6 @@ use crate::wrap::{marked, wrapped};
 /// Causes shown; the rest is in `summary.json`.
 const CAUSES_MAX: usize = 10;
 
-/// Causes that begin so say by themselves what happened to the worker.
-const SAID: [&str; 6] = [
-    "preempted by",
-    "not runnable",
-    "not known",
-    "stopped",
-    "waiting",
-    "moved to",
-];
-
 /// The section; empty where nobody asked.
 pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     let Some(explanation) = explanation else {
@@ -76,7 +66,7 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     text
 }
 
-/// `2,112 packets missed by our ports:`, and below it `1,980 in 3 stalls by IRQ 57 mlx5_comp3 on core 11, 132 unexplained`.
+/// `2,112 packets missed by our ports:`, and below it `1,980 in 3 stalls on core 11: IRQ 57 mlx5_comp3, 132 unexplained`.
 fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     if explanation.missed == 0 {
         return ("our ports missed no packet".into(), Vec::new());
@@ -85,12 +75,9 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     let first = explanation.causes.first().filter(|cause| cause.lost > 0);
     if let Some(cause) = first {
         let (lost, stalls) = (number::count(cause.lost), number::counted(cause.costly, "stall"));
-        // "by preempted by" would be one too many, and nobody is to blame who does not come after "by".
-        let is_said = SAID.iter().any(|begin| cause.cause.starts_with(begin));
-        let by = if is_said { "" } else { "by " };
         parts.push(format!(
-            "{lost} in {stalls} {by}{} on core {},",
-            cause.cause, cause.core
+            "{lost} in {stalls} on core {}: {},",
+            cause.core, cause.cause
         ));
     }
     let others = explanation.explained - first.map_or(0, |cause| cause.lost);
@@ -101,37 +88,4 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     parts.push(format!("{} unexplained", number::count(rest)));
     let missed = number::counted(explanation.missed, "packet");
     (format!("{missed} missed by our ports:"), parts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use measure::StallCause;
-
-    #[test]
-    fn only_who_is_to_blame_comes_after_by() {
-        for (cause, said) in [
-            ("tick", "7 in 1 stall by tick on core 3,"),
-            (
-                "preempted by hog (7)",
-                "7 in 1 stall preempted by hog (7) on core 3,",
-            ),
-            ("stopped", "7 in 1 stall stopped on core 3,"),
-            ("moved to CPU 0", "7 in 1 stall moved to CPU 0 on core 3,"),
-        ] {
-            let explanation = Explanation {
-                missed: 7,
-                explained: 7,
-                causes: vec![StallCause {
-                    cause: cause.into(),
-                    core: 3,
-                    costly: 1,
-                    lost: 7,
-                    ..StallCause::default()
-                }],
-                ..Explanation::default()
-            };
-            assert_eq!(sentence(&explanation).1[0], said);
-        }
-    }
 }
