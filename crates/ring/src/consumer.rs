@@ -110,8 +110,10 @@ impl Consumer {
     /// The consumer of the ring in `ring` that has the seat of `page`.
     pub fn new(ring: impl AsFd, page: impl AsFd) -> Result<Self, RingError> {
         let (geometry, memory) = map(ring)?;
+        // The seal first: a size that was read before it may have shrunk in between.
+        let is_sealed = is_sealed(&page);
         let page_len = nix::sys::stat::fstat(&page).map_err(RingError::Memory)?.st_size;
-        if !is_sealed(&page) || usize::try_from(page_len).unwrap_or(0) < consumer::LEN {
+        if !is_sealed || usize::try_from(page_len).unwrap_or(0) < consumer::LEN {
             return Err(RingError::NotARing("the consumer's page is none"));
         }
         let page = Memory::map(page, consumer::LEN, true).map_err(RingError::Memory)?;
@@ -297,14 +299,14 @@ impl Consumer {
 
 /// Maps a ring to be read.
 fn map(ring: impl AsFd) -> Result<(Geometry, Memory), RingError> {
+    // Its end would take us with it; and a size that was read before the seal may have shrunk in between.
+    if !is_sealed(&ring) {
+        return Err(RingError::NotARing("its memory could shrink"));
+    }
     let size = nix::sys::stat::fstat(&ring).map_err(RingError::Memory)?.st_size;
     let size = usize::try_from(size).map_err(|_| RingError::NotARing("it has no size"))?;
     if size < header::LEN {
         return Err(RingError::NotARing("it is shorter than a page"));
-    }
-    // Its end would take us with it.
-    if !is_sealed(&ring) {
-        return Err(RingError::NotARing("its memory could shrink"));
     }
     let memory = Memory::map(&ring, size, false).map_err(RingError::Memory)?;
     let mut head = [0; 64];

@@ -1,15 +1,21 @@
 //! Unix sockets over which memory changes hands: messages of a fixed length, file descriptors with them (`SCM_RIGHTS`),
 //! and an end that says that the other side is gone, whatever it died of.
 
-use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::fs::{File, Metadata, Permissions, remove_file, set_permissions, symlink_metadata};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{AtFlags, OFlag, open};
+use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt::PeerCredentials,
+    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
+    bind, getsockopt, listen, recvmsg, sendmsg, socket,
 };
+use nix::sys::stat::Mode;
+use nix::unistd::{Gid, fchownat, geteuid};
 
 /// Connections that have not said yet what they want, at most.
 const ASKING_MAX: usize = 64;
@@ -21,6 +27,8 @@ const SENTENCE_MAX: u64 = 1024;
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
+    /// The device and the number of what we made there.
+    made: (u64, u64),
     /// Connected, and have not said yet what they want.
     asking: Vec<UnixStream>,
 }
@@ -29,24 +37,41 @@ impl Listener {
     /// Opens a socket at `path`, for its owner, and for the group `group` if there is one. A socket that a dead process
     /// left there is replaced; one of a living process, and anything else, is an error.
     pub fn open(path: &Path, group: Option<u32>) -> io::Result<Self> {
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::ErrorKind::AddrInUse.into());
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
+            answer => {
+                let is_dead = answer.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+                match symlink_metadata(path)?.file_type().is_socket() {
+                    true if is_dead => remove_file(path)?,
+                    // Whoever does not let us in lives, for all we know.
+                    true => return Err(ErrorKind::AddrInUse.into()),
+                    false => return Err(ErrorKind::AlreadyExists.into()),
+                }
+            }
         }
-        match std::fs::symlink_metadata(path) {
-            Ok(there) if there.file_type().is_socket() => std::fs::remove_file(path)?,
-            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-            Err(_) => {}
+        let socket = socket(
+            AddressFamily::Unix,
+            SockType::Stream,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )?;
+        bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+        // By what it is, as its name may lead elsewhere already where the directory is another's; and before anybody is let in.
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let ours = File::from(open(path, flags, Mode::empty())?);
+        let about = ours.metadata()?;
+        if !about.file_type().is_socket() || about.uid() != geteuid().as_raw() {
+            return Err(ErrorKind::AlreadyExists.into());
         }
+        give(&ours, group)?;
+        listen(&socket, Backlog::MAXCONN)?;
         let listener = Self {
-            socket: UnixListener::bind(path)?,
+            socket: socket.into(),
             path: path.to_owned(),
+            made: identity(&about),
             asking: Vec::new(),
         };
-        if group.is_some() {
-            chown(path, None, group)?;
-        }
-        let mode = if group.is_some() { 0o660 } else { 0o600 };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
         listener.socket.set_nonblocking(true)?;
         Ok(listener)
     }
@@ -79,8 +104,34 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let there = symlink_metadata(&self.path);
+        // What is somebody else's by now stays.
+        if there.is_ok_and(|there| identity(&there) == self.made) {
+            let _ = remove_file(&self.path);
+        }
     }
+}
+
+fn identity(about: &Metadata) -> (u64, u64) {
+    (about.dev(), about.ino())
+}
+
+/// Lets its owner have a socket that is open by `O_PATH`, and the group `group` if there is one.
+fn give(socket: &File, group: Option<u32>) -> io::Result<()> {
+    if let Some(group) = group {
+        fchownat(
+            socket,
+            "",
+            None,
+            Some(Gid::from_raw(group)),
+            AtFlags::AT_EMPTY_PATH,
+        )?;
+    }
+    let mode = if group.is_some() { 0o660 } else { 0o600 };
+    set_permissions(
+        format!("/proc/self/fd/{}", socket.as_raw_fd()),
+        Permissions::from_mode(mode),
+    )
 }
 
 /// The process and the user at the other end.
@@ -94,7 +145,7 @@ pub fn peer(stream: &UnixStream) -> io::Result<(i32, u32)> {
 pub fn has_ended(mut stream: &UnixStream) -> bool {
     match stream.read(&mut [0; 16]) {
         Ok(more) => more == 0,
-        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
     }
 }
 
@@ -124,7 +175,7 @@ pub fn receive_whole<const N: usize>(mut stream: &UnixStream) -> io::Result<Opti
         Err(error) => return Err(error.into()),
     };
     match came {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        0 => Err(ErrorKind::UnexpectedEof.into()),
         came if came < N => Ok(None),
         _ => {
             stream.read_exact(&mut message)?;
@@ -167,7 +218,7 @@ pub fn receive(
         }
     }
     if came.bytes < expected {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+        return Err(ErrorKind::UnexpectedEof.into());
     }
     Ok(files)
 }

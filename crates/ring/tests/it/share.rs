@@ -45,6 +45,41 @@ fn elsewhere(path: &Path, how: &str) -> Child {
         .unwrap()
 }
 
+/// A door is replaced where nobody is behind it, and goes with its own process only.
+#[test]
+fn a_door_is_nobody_elses() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("door");
+    let kind = |opened: std::io::Result<Door>| opened.err().map(|error| error.kind());
+    let in_use = Some(std::io::ErrorKind::AddrInUse);
+
+    let first = Door::open(&path, None).unwrap();
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(kind(Door::open(&path, None)), in_use);
+    // Of a kind that no stream connects to, and alive.
+    let other = dir.path().join("datagrams");
+    let _alive = std::os::unix::net::UnixDatagram::bind(&other).unwrap();
+    assert_eq!(kind(Door::open(&other, None)), in_use);
+    assert!(other.exists());
+    std::fs::write(dir.path().join("text"), "").unwrap();
+    let text = Door::open(&dir.path().join("text"), None);
+    assert_eq!(kind(text), Some(std::io::ErrorKind::AlreadyExists));
+
+    // Another one has the name by the time that the first one ends.
+    std::fs::remove_file(&path).unwrap();
+    let second = Door::open(&path, None).unwrap();
+    drop(first);
+    assert!(path.exists());
+    drop(second);
+    assert!(!path.exists());
+    // What a dead process leaves.
+    drop(UnixListener::bind(&path).unwrap());
+    drop(Door::open(&path, None).unwrap());
+    assert!(!path.exists());
+}
+
 /// Takes packets until the producer has ended, and says how many; or only the first, and then nothing for ever.
 #[test]
 #[ignore = "elsewhere() runs it in another process"]
