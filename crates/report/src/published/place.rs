@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use procfs_core::FromRead as _;
-use procfs_core::process::Stat;
+use procfs_core::process::{Stat, Status};
 
 use super::file::is_published;
 use super::{Process, Refusal, State, encode, read};
@@ -145,11 +145,13 @@ impl Place {
     pub fn look(&self, process: u32) -> Found {
         let path = self.file(process);
         let state = read(&path);
-        let alive = match &state {
+        let is_there = match &state {
             Ok(state) => state.process.id == process && is_alive(&state.process),
             // Of a version that we cannot read, the name must do.
             Err(_) => started_ticks(process).is_some(),
         };
+        // Nobody publishes for the process of another user, whom we might send a signal to.
+        let alive = is_there && is_of_its_user(&path, process);
         Found {
             process,
             path,
@@ -256,6 +258,13 @@ pub fn unix_ms() -> u64 {
 /// Whether the process is still there, and is the same.
 pub fn is_alive(process: &Process) -> bool {
     started_ticks(process.id) == Some(process.started_ticks)
+}
+
+/// Whether the user of a process wrote what is published for it.
+fn is_of_its_user(path: &Path, process: u32) -> bool {
+    let user = Status::from_file(format!("/proc/{process}/status")).map(|status| status.euid);
+    let owner = fs::symlink_metadata(path).map(|file| file.uid());
+    user.is_ok_and(|user| owner.is_ok_and(|owner| owner == user))
 }
 
 /// Whether a process was stopped, by SIGSTOP or by a debugger: it hears nothing until it goes on.

@@ -145,6 +145,27 @@ fn left_behind(place: &Place, id: u32) {
     fs::write(place.file(id), encode(&state).unwrap()).unwrap();
 }
 
+/// Whoever tells a run something sends a signal to its process.
+#[test]
+fn nobody_publishes_for_a_process_of_another_user() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let own = state(1);
+    fs::write(place.file(own.process.id), encode(&own).unwrap()).unwrap();
+    assert!(place.look(own.process.id).alive);
+    let mut init = state(1);
+    let stat = fs::read_to_string("/proc/1/stat").unwrap();
+    let begun = stat.rsplit(')').next().unwrap().split_whitespace().nth(19);
+    init.process.id = 1;
+    init.process.started_ticks = begun.unwrap().parse().unwrap();
+    fs::write(place.file(1), encode(&init).unwrap()).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        assert!(place.look(1).alive, "it is root's");
+        std::os::unix::fs::chown(place.file(1), Some(65534), None).unwrap();
+    }
+    assert!(!place.look(1).alive);
+}
+
 fn age(path: &Path) {
     let file = fs::File::options().write(true).open(path).unwrap();
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
