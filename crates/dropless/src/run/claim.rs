@@ -70,9 +70,17 @@ pub fn interface(name: &str, index: u32, clears: bool) -> Result<(Claim, Option<
     Ok((claim, removed))
 }
 
-/// The process of dropless that has this interface.
+/// The process of dropless that has this interface. Anybody may take the name of the lock, and then hand it on to a process
+/// that has another number.
 pub fn holder_of(index: u32) -> Option<u32> {
-    u32::try_from(holder(&key(index))?).ok()
+    let id = holder(&key(index)).filter(|id| stranger(*id).is_none())?;
+    u32::try_from(id).ok()
+}
+
+/// What a process is called that is no dropless.
+fn stranger(id: i32) -> Option<String> {
+    let called = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
+    (!called.starts_with("dropless")).then(|| called.trim().to_owned())
 }
 
 fn key(index: u32) -> String {
@@ -94,13 +102,8 @@ fn lock(who: &str, name: &str, index: u32) -> Result<Claim> {
         }
     }
     let holder = holder(&key);
-    let name_of = |id| fs::read_to_string(format!("/proc/{id}/comm")).ok();
-    let stranger = holder.and_then(|id| Some((id, name_of(id)?)));
-    if let Some((id, name_of)) = stranger.filter(|(_, name)| !name.starts_with("dropless")) {
-        let what = format!(
-            "process {id} ({}) holds the lock of {name}, and is no dropless",
-            name_of.trim()
-        );
+    if let Some((id, called)) = holder.and_then(|id| Some((id, stranger(id)?))) {
+        let what = format!("process {id} ({called}) holds the lock of {name}, and is no dropless");
         return Err(Problem::new(who, what, Fix::advice(format!("end it: kill {id}"))).into());
     }
     let by = holder.map_or_else(String::new, |id| format!(" (process {id})"));

@@ -2,7 +2,9 @@
 //! job's.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
@@ -11,6 +13,7 @@ use measure::place::HOLD_NS;
 use measure::units::format_duration;
 use measure::verdict::{Evidence, LinkLoss, Role, TooShort};
 use measure::{Clock, ClockSummary, Explanation, Note, PortSummary, Stall, Ticks, WorkerSummary};
+use nix::unistd::{Whence, lseek};
 use report::rundir::RunDir;
 
 use super::below::Below;
@@ -326,19 +329,50 @@ fn late(late_ns: u64) -> Option<Note> {
     })
 }
 
-/// The files that are shorter than what was written to them, and by how many bytes.
+/// The files in which something is not there that was written to them, and how many bytes.
 fn short(files: &[(PathBuf, u64)]) -> Vec<(String, u64)> {
-    files
-        .iter()
-        .filter_map(|(path, written)| {
-            let there = match path.metadata() {
-                Ok(about) if about.is_file() => about.len(),
-                Ok(_) => return None,
-                // Removed, or nobody can say.
-                Err(_) => 0,
-            };
-            let missing = written.saturating_sub(there);
-            (missing > 0).then(|| (path.display().to_string(), missing))
-        })
-        .collect()
+    let missing = files.iter().filter_map(|(path, written)| {
+        let there = match path.metadata() {
+            Ok(about) if about.is_file() => whole(path).unwrap_or(0),
+            Ok(_) => return None,
+            // Removed, or nobody can say.
+            Err(_) => 0,
+        };
+        Some((path.display().to_string(), written.saturating_sub(there)))
+    });
+    missing.filter(|(_, missing)| *missing > 0).collect()
+}
+
+/// How much of a file is there without a hole: what was cut off is one, once more was written behind it.
+fn whole(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    Ok(match lseek(&file, 0, Whence::SeekHole) {
+        Ok(hole) => u64::try_from(hole).unwrap_or(0),
+        // That of an empty one.
+        Err(nix::Error::ENXIO) => 0,
+        // Of a file system that knows no holes.
+        Err(_) => file.metadata()?.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_was_cut_off_is_missing_whatever_was_written_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.pcap");
+        let file = File::create(&path).unwrap();
+        let write = |at: u64| file.write_all_at(&[1; 1 << 20], at).unwrap();
+        let missing = || short(&[(path.clone(), 3 << 20)]).first().map(|found| found.1);
+        (0..3).for_each(|turn| write(turn << 20));
+        assert_eq!(missing(), None);
+        file.set_len(0).unwrap();
+        assert_eq!(missing(), Some(3 << 20));
+        write(2 << 20);
+        assert_eq!(missing(), Some(3 << 20), "it is as long as it was");
+    }
 }
