@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use measure::Histogram;
 use measure::result::Stall;
-use measure::{Histogram, ReflectSummary, Summary};
 use serde::Serialize;
 
 use crate::csv::field;
@@ -22,17 +22,6 @@ impl RunDir {
     pub fn write_result<T: Kind + Serialize>(&self, result: &T) -> Result<(), WriteError> {
         let name = result.entry().map_or(file::SUMMARY, |entry| entry.file);
         self.write_labelled(name, result)
-    }
-
-    /// Writes `ledger.json` and `summary.json`. The note of the directory so far belongs into the summary before.
-    pub fn write_summary(&self, summary: &Summary) -> Result<(), WriteError> {
-        let ledger = self.write_json(file::LEDGER, &summary.ledger);
-        self.write_result(summary).and(ledger)
-    }
-
-    /// Writes `summary.json` of a `reflect` run.
-    pub fn write_reflect_summary(&self, summary: &ReflectSummary) -> Result<(), WriteError> {
-        self.write_result(summary)
     }
 
     /// Writes `latency.hgrm`, in ns from the real departure.

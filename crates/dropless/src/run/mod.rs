@@ -10,6 +10,7 @@ pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
 pub(crate) mod eal;
+pub(crate) mod finish;
 pub(crate) mod forward;
 pub(crate) mod generator;
 pub(crate) mod glance;
@@ -22,7 +23,6 @@ pub(crate) mod on_interface;
 pub(crate) mod open;
 pub(crate) mod opening;
 pub(crate) mod output;
-pub(crate) mod page;
 pub(crate) mod parent;
 pub(crate) mod peer;
 pub(crate) mod placement;
@@ -51,7 +51,7 @@ use dpdk::{Pool, Reading};
 use host::Sys;
 use measure::{Note, RunResult, Ticks};
 use report::out::Console;
-use report::published::{Ended, PoolLevel, State};
+use report::published::{PoolLevel, State};
 use report::rundir::{RunDir, file};
 use serde::Serialize;
 
@@ -62,6 +62,7 @@ use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings, end_worke
 use clock::RunClock;
 use close::{Closed, Ending};
 use control::{Generations, Look, Watch};
+use finish::{Finish, Outcome};
 use kernel_port::SocketConfig;
 use open::OpenPort;
 use peer::Patience;
@@ -207,23 +208,14 @@ pub trait Active {
     fn joined(&mut self, _dir: &RunDir) {}
     /// Who received from which port, how fast, and what was missing.
     fn received(&self) -> Vec<Received<'_>>;
-    /// The result. Ports and pool are closed and counted.
+    /// The result, which the run writes. Ports and pool are closed and counted.
     fn close(self, ending: Ending<'_>) -> Self::Summary;
 }
 
 /// What a run comes to.
-pub trait Summary: report::kind::Kind + RunResult + Serialize {
+pub trait Summary: Outcome + RunResult {
     /// Makes the totals of `state` those of the result.
     fn total(&self, state: &mut State);
-
-    /// Its verdict in a word, its exit code and its reasons.
-    fn ended(&self) -> Ended {
-        Ended {
-            verdict: self.validity().name().into(),
-            exit: self.exit_code(),
-            reasons: self.reasons().to_vec(),
-        }
-    }
 
     /// Makes the state that was told last what the result says.
     fn settle(&self, state: &mut State) {
@@ -240,7 +232,6 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let begun = Reading::now();
     let board = StatusBoard::open(&settings.status, J::COMMAND)?;
     let interrupt = Interrupt::install_with(job.hangup())?;
-    let console = settings.console;
     let needs = job.needs()?;
     let (_claims, removed) = claim::claim(&job.machine().ports).about("--port")?;
     let mut preflight = preflight::check(job.machine(), &needs)?;
@@ -272,17 +263,12 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     };
     let (job, closed) = run.go(job, ports)?;
     let summary = job.close(closed.count(pools.as_mut()));
-    let ended = summary.ended();
-    let exit = ended.exit;
-    page::tell_reason(console, &ended.reasons);
-    board.end(ended, |state| summary.settle(state));
-    page::leave(&dir, console);
-    page::tell(
-        &dir,
-        console,
-        &report::terminal::render(&summary, &console.style()),
-        &summary,
-    )?;
+    let finish = Finish {
+        dir: &dir,
+        console: settings.console,
+        board: Some(&board),
+    };
+    let exit = finish.with(summary, |summary, state| summary.settle(state))?;
     board.linger(&interrupt);
     Ok(exit)
 }
@@ -333,7 +319,6 @@ impl<'r, 'e> Run<'r, 'e> {
     /// Until its ports are closed.
     fn go<J: Job>(&self, mut job: J, mut ports: Vec<OpenPort<'e>>) -> Result<(J::Active, Closed<'r>)> {
         let mut notes = self.preflight.notes.clone();
-        notes.extend(self.board.note());
         notes.extend(job.meet(self.pools, &mut ports, self.interrupt)?);
         notes.extend(ports.iter().flat_map(OpenPort::notes));
         let machine = job.machine();

@@ -4,10 +4,9 @@ use std::mem::take;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use report::published::{self, Bounds, Ended, Health, Phase, Place, State, read};
+use report::published::{self, Bounds, Health, Phase, Place, State, read};
 
 use super::{Expected, HealthCheck, StatusBoard, unhealthy};
-use crate::run::signals::Interrupt;
 use crate::status::StatusSettings;
 
 /// A trial that sends and has told nothing new for this long hangs.
@@ -171,20 +170,16 @@ impl Trials {
         self.prepare("looking at the trial", SILENT);
     }
 
-    /// Tells how it all ended, and goes on serving that as long as the user wants.
-    pub fn end(&self, ended: Ended, interrupt: &Interrupt) {
-        let is_whole = !ended.verdict.is_empty();
-        self.board.end(ended, |state| {
-            state.elapsed_s = self.begun.elapsed().as_secs_f64();
-            if is_whole {
-                state.done = Some(1.0);
-            }
-            if let Some(trials) = &mut state.trials {
-                trials.left_s = None;
-                trials.shown.clone_from(&self.shown);
-            }
-        });
-        self.board.linger(interrupt);
+    /// Makes the state that was told last that of the end, where all `is_whole` or was broken off.
+    pub fn settle(&self, is_whole: bool, state: &mut State) {
+        state.elapsed_s = self.begun.elapsed().as_secs_f64();
+        if is_whole {
+            state.done = Some(1.0);
+        }
+        if let Some(trials) = &mut state.trials {
+            trials.left_s = None;
+            trials.shown.clone_from(&self.shown);
+        }
     }
 
     fn read(&mut self) {

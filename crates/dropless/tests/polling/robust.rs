@@ -388,3 +388,43 @@ fn a_quiet_run_that_is_invalid_says_why() {
     assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{run}");
     assert_eq!(run.stderr, "dropless: INVALID: nothing was received\n", "{run}");
 }
+
+/// What a command could not leave behind is told at its end, its own result among it.
+#[test]
+fn a_result_that_could_not_be_written_is_told() {
+    for command in [
+        &["noise", "--no-trace", "--cores", "1"][..],
+        &["reflect", "--port", "null"],
+    ] {
+        let Some(lab) = require(&[]) else { return };
+        let running = lab
+            .dropless(&[command, &["--duration", "1s", "--json"]].concat())
+            .spawn();
+        let runs = lab.path("runs");
+        let begun = || std::fs::read_dir(&runs).is_ok_and(|mut runs| runs.next().is_some());
+        assert!(crate::support::until(LIMIT, begun), "{running:?}");
+        std::thread::sleep(Duration::from_millis(500));
+        std::fs::remove_dir_all(&runs).expect("the run's directory");
+        let run = running.wait(LIMIT);
+        let notes = run.json()["notes"].to_string();
+        assert_eq!(notes.matches("is incomplete").count(), 1, "{run}");
+        // One file before the result, and the result.
+        assert!(notes.contains("(and 1 more)"), "{run}");
+    }
+}
+
+/// The file of a result holds all that is printed.
+#[test]
+fn that_nobody_can_watch_is_in_the_file_too() {
+    let Some(lab) = require(&[]) else { return };
+    let run = lab
+        .dropless(&["noise", "--no-trace", "--duration", "100ms", "--json"])
+        .env("DROPLESS_LIVE_DIR", "/proc/nowhere")
+        .run();
+    let notes = run.json()["notes"].to_string();
+    assert!(notes.contains("not_watchable"), "{run}");
+    let file = run_directory(&lab, &run).join("summary.json");
+    let text = std::fs::read_to_string(file).expect("summary.json");
+    let summary: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(summary, run.json(), "{run}");
+}

@@ -16,7 +16,6 @@ mod compare;
 pub(crate) mod expectations;
 pub(crate) mod explanation;
 
-pub use crate::kinds::compare::render as comparison;
 pub use crate::kinds::search::render as search;
 
 /// The report of a run under what the user called it.

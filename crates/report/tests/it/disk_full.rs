@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
+use report::rundir::file;
 use report::{IntervalWriter, RunDir, load, read};
 
 const TINY: &str = "DROPLESS_TEST_TINY";
@@ -92,7 +93,8 @@ fn full_while_streaming(base: &Path) {
 fn full_at_the_end(base: &Path) {
     let run = RunDir::create(base, "send", SystemTime::now()).unwrap();
     let ballast = fill(base);
-    run.write_summary(&common::lossy()).unwrap_err();
+    run.write_json(file::LEDGER, &common::lossy().ledger).unwrap_err();
+    run.write_result(&common::lossy()).unwrap_err();
     let note = run.note().unwrap().text;
     assert!(
         note.contains("ledger.json: No space left") && note.ends_with("(and 1 more)"),
@@ -100,7 +102,7 @@ fn full_at_the_end(base: &Path) {
     );
     assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
     fs::remove_file(ballast).unwrap();
-    run.write_summary(&common::lossy()).unwrap();
+    run.write_result(&common::lossy()).unwrap();
     assert_eq!(read::summary(run.path()).unwrap(), common::lossy());
     fs::remove_dir_all(run.path()).unwrap();
 }

@@ -15,6 +15,7 @@ use std::time::SystemTime;
 use measure::result::Stall;
 use measure::{ReflectSummary, Summary};
 use report::load::{self, Channel, Series};
+use report::rundir::file;
 use report::{IntervalWriter, RunDir, read};
 
 fn golden() -> PathBuf {
@@ -50,7 +51,8 @@ fn assert_golden(run: &RunDir, name: &str, as_name: &str) {
 #[test]
 fn summary_and_ledger() {
     let (_base, run) = run();
-    run.write_summary(&common::lossy()).unwrap();
+    run.write_json(file::LEDGER, &common::lossy().ledger).unwrap();
+    run.write_result(&common::lossy()).unwrap();
     assert_golden(&run, "summary.json", "summary.json");
     assert_golden(&run, "ledger.json", "ledger.json");
     assert_eq!(read::summary(run.path()).unwrap(), common::lossy());
@@ -62,7 +64,7 @@ fn summary_and_ledger() {
 #[test]
 fn reflect_summary() {
     let (_base, run) = run();
-    run.write_reflect_summary(&common::reflected()).unwrap();
+    run.write_result(&common::reflected()).unwrap();
     assert_golden(&run, "summary.json", "reflect/summary.json");
     assert_eq!(
         read::reflect_summary(&golden().join("reflect")).unwrap(),

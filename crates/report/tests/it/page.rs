@@ -98,7 +98,7 @@ fn hostile_names_stay_words() {
     summary.notes = vec![measure::Note::new("", nasty)];
     summary.ledger.lost_at.insert(nasty.to_owned(), 5);
     summary.ports[0].uri = nasty.to_owned();
-    run.write_summary(&summary).unwrap();
+    run.write_result(&summary).unwrap();
     run.write_stalls(&[measure::result::Stall {
         cause: Some(nasty.to_owned()),
         gap_ns: 5,
@@ -203,7 +203,7 @@ fn percentiles_of_one_report_agree() {
     (1..=2000).for_each(|ns| latency.record(ns * 1000, 1));
     let mut summary = common::clean();
     summary.latency_ns = measure::Percentiles::from(&latency);
-    run.write_summary(&summary).unwrap();
+    run.write_result(&summary).unwrap();
     run.write_latency(&latency).unwrap();
     let run = load::load(run.path()).unwrap();
     let p99_ns = summary.latency_ns.p99.unwrap();
@@ -236,7 +236,7 @@ fn the_page_of_a_reflector_says_one_thing() {
     summary.rate_tx_pps = 499.7;
     summary.rate_rx_pps = 501.7;
     summary.dropped.insert("not_udp".to_owned(), 4);
-    run.write_reflect_summary(&summary).unwrap();
+    run.write_result(&summary).unwrap();
     let rows = "time,rx_packets,tx_packets,dropped,duration\n1000,1,0,1,1000\n2000,1003,1000,3,1000\n";
     fs::write(run.file("intervals.csv"), rows).unwrap();
     let loaded = load::load(run.path()).unwrap();
@@ -310,7 +310,7 @@ fn every_chart_has_its_table() {
 fn the_worst_of_many_stalls_are_told() {
     let base = tempfile::tempdir().unwrap();
     let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
-    run.write_summary(&common::clean()).unwrap();
+    run.write_result(&common::clean()).unwrap();
     let stalls: Vec<_> = (1..=500_u64)
         .map(|at| measure::result::Stall {
             at_ns: at * 1_000_000,
@@ -354,7 +354,7 @@ fn gaps_of_zero_are_told() {
     gaps.record(5000, 250);
     let mut summary = common::clean();
     summary.gap_ns.max = gaps.max();
-    run.write_summary(&summary).unwrap();
+    run.write_result(&summary).unwrap();
     run.write_pacing(&gaps, 1.0).unwrap();
     let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
     assert!(page.contains("% of the gaps were 0, which a logarithmic axis cannot show"));
@@ -366,7 +366,7 @@ fn without_being_asked_no_stall_is_said_to_have_missed_nothing() {
     let page = |cause: &str| {
         let base = tempfile::tempdir().unwrap();
         let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
-        run.write_summary(&common::clean()).unwrap();
+        run.write_result(&common::clean()).unwrap();
         let stall = measure::result::Stall {
             at_ns: 1_000_000,
             gap_ns: 50_000,

@@ -98,7 +98,7 @@ fn older_files_have_steps_of_any_length() {
 fn percentile_curves_are_read_back() {
     let base = tempfile::tempdir().unwrap();
     let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
-    run.write_summary(&common::clean()).unwrap();
+    run.write_result(&common::clean()).unwrap();
     assert_eq!(load::load(run.path()).unwrap().latency.len(), 0);
     run.write_latency(&measure::Histogram::new(11)).unwrap();
     assert_eq!(load::load(run.path()).unwrap().latency.len(), 0);

@@ -13,7 +13,6 @@ use measure::{
 };
 use report::number::{count, counted};
 use report::published::State;
-use report::rundir::file;
 
 use super::active::{ActiveCapture, Generated, Total};
 use super::attach::Link;
@@ -64,7 +63,6 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         ports: job.link.as_ref().map_or(ending.ports.len(), |link| link.ports),
         ..ending.evidence(Role::Capture)
     });
-    ending.notes.extend(dir.note());
     ending.notes.extend(full_core(&ending.workers, missed(&ending)));
     ending.notes.extend(cut(&job));
     ending.notes.extend(job.wall.note());
@@ -96,7 +94,6 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     };
     summary.ledger = ledger;
     summary.expectations = expect::evaluate(&expectations, &summary);
-    let _ = dir.write_labelled(file::SUMMARY, &summary);
     summary
 }
 

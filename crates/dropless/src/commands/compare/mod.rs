@@ -16,12 +16,14 @@ use host::Sys;
 use measure::Note;
 use measure::comparison::{self as result, advise, highest_without_loss};
 use measure::search::{self, Limit, Step};
+use report::Style;
 use report::published::{Bounds, Ended};
-use report::rundir::file;
-use report::terminal;
+use report::rundir::{RunDir, WriteError, file};
+use report::terminal::render;
 
+use crate::run;
+use crate::run::finish::{Finish, Outcome};
 use crate::run::signals::Interrupt;
-use crate::run::{self, page};
 use crate::status::Trials;
 pub use args::Args;
 use plan::{ComparePlan, Way};
@@ -90,25 +92,44 @@ pub fn run(args: &Args) -> Result<u8> {
     comparison.interrupted = interrupt.is_set();
     comparison.recommendation = recommend(&plan, &comparison);
     comparison.notes = notes(&plan, &comparison, &not_begun);
-    comparison.notes.extend(dir.note());
-    comparison.notes.extend(told.board().note());
-    let _ = dir.write_labelled(file::COMPARE, &comparison);
-    page::leave(&dir, console);
-    let text = terminal::comparison(&comparison, &console.style());
-    page::tell(&dir, console, &text, &comparison)?;
-    let exit = exit_code(&comparison);
-    let verdict = match exit {
-        _ if comparison.interrupted => "",
-        measure::summary::EXIT_INVALID => "invalid",
-        _ => "valid",
+    let finish = Finish {
+        dir: &dir,
+        console,
+        board: Some(told.board()),
     };
-    let ended = Ended {
-        verdict: verdict.into(),
-        exit,
-        ..Ended::default()
-    };
-    told.end(ended, &interrupt);
+    let exit = finish.with(comparison, |comparison, state| {
+        told.settle(!comparison.interrupted, state);
+    })?;
+    told.board().linger(&interrupt);
     Ok(exit)
+}
+
+impl Outcome for Comparison {
+    fn notes(&mut self) -> &mut Vec<Note> {
+        &mut self.notes
+    }
+
+    fn write(&self, dir: &RunDir) -> Result<(), WriteError> {
+        dir.write_result(self)
+    }
+
+    fn text(&self, style: &Style) -> String {
+        render(self, style)
+    }
+
+    fn ended(&self) -> Ended {
+        let exit = exit_code(self);
+        let verdict = match exit {
+            _ if self.interrupted => "",
+            measure::summary::EXIT_INVALID => "invalid",
+            _ => "valid",
+        };
+        Ended {
+            verdict: verdict.into(),
+            exit,
+            ..Ended::default()
+        }
+    }
 }
 
 /// 0: measured; 1: and no way carries what is needed; 2: not measured, or not to the end.

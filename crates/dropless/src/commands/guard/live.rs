@@ -10,7 +10,7 @@ use measure::{GuardSummary, Judged, Note, Validity};
 use nix::time::{ClockId, clock_gettime};
 use report::live::Live;
 use report::out::Console;
-use report::published::{Ended, Phase, State};
+use report::published::{Phase, State};
 use report::rundir::RunDir;
 use rules::{RuleSet, Tables, Totals};
 use xdp::{Kept, Mode, Ready, Wanted};
@@ -18,9 +18,10 @@ use xdp::{Kept, Mode, Ready, Wanted};
 use super::layers::{Due, Layers, spared};
 use super::sampler::Sampler;
 use super::watch::Watch;
-use super::{Args, allow_list, guard_of, keep_baseline, own_rules, tell};
+use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
 use crate::about::About as _;
 use crate::plan::{GuardPlan, GuardSource};
+use crate::run::finish::Finish;
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
 use crate::run::on_interface::tags::{self, ThroughXdp};
@@ -115,11 +116,14 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
             .notes
             .push(Note::new("baseline_not_kept", format!("{error:#}")));
     }
-    summary.notes.extend(board.note());
-    tell_end(&summary, &board);
-    let code = tell(&mut summary, &dir, console)?;
+    let finish = Finish {
+        dir: &dir,
+        console,
+        board: Some(&board),
+    };
+    let exit = finish.with(summary, settle)?;
     board.linger(&interrupt);
-    Ok(code)
+    Ok(exit)
 }
 
 fn announce(plan: &GuardPlan, name: &str, mode: &str, dir: &RunDir) {
@@ -150,19 +154,13 @@ fn judge(summary: &mut GuardSummary, end: End, counters: Option<(Received, Level
     }
 }
 
-fn tell_end(summary: &GuardSummary, board: &StatusBoard) {
-    let ended = Ended {
-        verdict: summary.verdict.name().into(),
-        exit: summary.exit_code(),
-        reasons: summary.reasons.clone(),
-    };
-    board.end(ended, |state| {
-        total(state, &summary.judged, &Judged::default());
-        state.elapsed_s = summary.duration_s;
-        if let Some(rules) = &mut state.rules {
-            rules.judged = Judged::busiest(&summary.judged, TOLD_MAX);
-        }
-    });
+/// Makes the state that was told last what the result says.
+fn settle(summary: &GuardSummary, state: &mut State) {
+    total(state, &summary.judged, &Judged::default());
+    state.elapsed_s = summary.duration_s;
+    if let Some(rules) = &mut state.rules {
+        rules.judged = Judged::busiest(&summary.judged, TOLD_MAX);
+    }
 }
 
 /// Rules on their way into the kernel.

@@ -13,13 +13,10 @@ mod watch;
 
 use anyhow::{Result, ensure};
 use guard::{Cap, Class, Guard, Learn, Limit, Settings};
-use measure::{GuardSummary, Note};
-use report::out::Console;
-use report::rundir::RunDir;
+use measure::Note;
 use rules::{Action, RuleSet, Tables, Verdict};
 
 use crate::plan::{self, GuardPlan, GuardSource, ThresholdPlan};
-use crate::run::page;
 use crate::run::rulebook::Rules;
 pub use args::Args;
 
@@ -111,19 +108,4 @@ fn keep_baseline(plan: &GuardPlan, guard: &Guard) -> Result<()> {
     plan.baseline
         .as_ref()
         .map_or(Ok(()), |path| baseline::keep(path, guard))
-}
-
-/// Writes and prints what it came to.
-fn tell(summary: &mut GuardSummary, dir: &RunDir, console: Console) -> Result<u8> {
-    summary.notes.extend(dir.note());
-    let _ = dir.write_result(summary);
-    page::leave(dir, console);
-    page::tell_reason(console, &summary.reasons);
-    page::tell(
-        dir,
-        console,
-        &report::terminal::render(summary, &console.style()),
-        summary,
-    )?;
-    Ok(summary.exit_code())
 }

@@ -10,9 +10,10 @@ use rules::limit::Limiter;
 use rules::{Count, Counts, Malformed, ON_REQUEST, RuleSet, Tables, Totals, look};
 
 use super::watch::Watch;
-use super::{Args, allow_list, guard_of, keep_baseline, own_rules, tell};
+use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
 use crate::plan::{self, GuardPlan};
 use crate::run::capture_input::CaptureInput;
+use crate::run::finish::Finish;
 use crate::run::rulebook::judged;
 use crate::run::signals::Interrupt;
 use crate::run::{self};
@@ -122,7 +123,12 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         summary.verdict = Validity::Valid;
     }
     keep_baseline(plan, &watch.guard)?;
-    tell(&mut summary, &dir, console)
+    let finish = Finish {
+        dir: &dir,
+        console,
+        board: None,
+    };
+    finish.with(summary, |_, _| {})
 }
 
 /// Rules in force over a file, one set after the other.

@@ -9,14 +9,19 @@ use anyhow::{Result, ensure};
 use doctor::noise::summary::summarise;
 use host::Sys;
 use host::cores;
+use measure::Note;
 use measure::bucket::Ring;
+use measure::noise::NoiseSummary;
 use measure::units::parse_duration;
+use report::Style;
 use report::published::Ended;
-use report::rundir::file;
+use report::rundir::{RunDir, WriteError, file};
+use report::terminal::render;
 
 use crate::plan::{self, NoisePlan, optional, packet_rate, parse_cores};
+use crate::run::finish::{Finish, Outcome};
 use crate::run::signals::Interrupt;
-use crate::run::{self, page, placement};
+use crate::run::{self, placement};
 use crate::status::StatusBoard;
 use crate::watch;
 pub use args::Args;
@@ -33,29 +38,38 @@ pub fn run(args: &Args) -> Result<u8> {
     let console = args.output.console();
     let dir = run::directory(&args.output.place(), &plan, &board)?;
     let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
-    let mut noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
+    let noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
     let _ = dir.write_text(file::GAPS, &gaps::rows(&seen));
-    noise.notes.extend(dir.note());
-    let _ = dir.write_result(&noise);
-    page::leave(&dir, console);
-    noise.notes.extend(board.note());
-    page::tell(
-        &dir,
+    let finish = Finish {
+        dir: &dir,
         console,
-        &report::terminal::render(&noise, &console.style()),
-        &noise,
-    )?;
-    let exit = noise.exit_code();
-    board.end(
-        Ended {
-            verdict: "valid".into(),
-            exit,
-            ..Ended::default()
-        },
-        |_| {},
-    );
+        board: Some(&board),
+    };
+    let exit = finish.with(noise, |_, _| {})?;
     board.linger(&interrupt);
     Ok(exit)
+}
+
+impl Outcome for NoiseSummary {
+    fn notes(&mut self) -> &mut Vec<Note> {
+        &mut self.notes
+    }
+
+    fn write(&self, dir: &RunDir) -> Result<(), WriteError> {
+        dir.write_result(self)
+    }
+
+    fn text(&self, style: &Style) -> String {
+        render(self, style)
+    }
+
+    fn ended(&self) -> Ended {
+        Ended {
+            verdict: "valid".into(),
+            exit: self.exit_code(),
+            ..Ended::default()
+        }
+    }
 }
 
 /// The validated plan.

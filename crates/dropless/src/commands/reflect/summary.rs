@@ -21,7 +21,6 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
         ..ending.evidence(Role::Reflect)
     });
     ending.notes.extend(ending.link_notes());
-    ending.notes.extend(dir.note());
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let counters = || job.sides.iter().map(|side| &side.counters);
     let mut summary = ReflectSummary {
@@ -47,7 +46,6 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
         ..ReflectSummary::default()
     };
     summary.ledger = ledger;
-    let _ = dir.write_reflect_summary(&summary);
     summary
 }
 

@@ -9,7 +9,6 @@ use measure::{
 };
 use report::number::{count, counted};
 use report::published::State;
-use report::rundir::file;
 
 use super::active::ActiveReplay;
 use crate::run;
@@ -61,7 +60,6 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ..ending.evidence(Role::SendOnly)
     });
     ending.notes.extend(notes(job, &ending, &ledger));
-    ending.notes.extend(dir.note());
     let rate_tx_pps = per_second(took_ns).unwrap_or(0.0);
     let mean_bytes = counters.wire_bytes.get() as f64 / sent.max(1) as f64;
     let mut summary = ReplaySummary {
@@ -95,7 +93,6 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     };
     summary.ledger = ledger;
     summary.expectations = expect::evaluate(&job.plan.expect, &summary);
-    let _ = dir.write_labelled(file::SUMMARY, &summary);
     summary
 }
 

@@ -16,15 +16,16 @@ use measure::search::{
     Again, Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Purpose, Range, SearchReport, SearchResult,
     SizeResult, Step, Trial,
 };
+use report::Style;
 use report::kinds::search::estimate;
 use report::number::{counted, span};
 use report::out::Console;
 use report::published::{self, Bounds};
-use report::rundir::{RunDir, file};
+use report::rundir::{RunDir, WriteError, file};
 
 use crate::about::About as _;
 use crate::plan::foreign::TRUST;
-use crate::run::page;
+use crate::run::finish::{Finish, Outcome};
 use crate::run::preflight;
 use crate::run::signals::Interrupt;
 use crate::status::Trials;
@@ -87,23 +88,41 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         patience: Patience::default(),
         notes: plan.send.hosts(),
     };
-    let mut report = run.go()?;
-    report.notes.extend(trials.board().note());
-    // Ended among the trials of a process before, it knows less than that one did.
-    if report.complete || !dir.file(file::SEARCH).exists() {
-        dir.write_labelled(file::SEARCH, &report)?;
-        page::leave(&dir, console);
-    }
-    let text = report::terminal::search(&report, &console.style());
-    page::tell(&dir, console, &text, &report)?;
-    let exit = report.exit_code();
-    let ended = published::Ended {
-        verdict: if report.complete { "valid" } else { "" }.into(),
-        exit,
-        reasons: report.reasons,
+    let report = run.go()?;
+    let finish = Finish {
+        dir: &dir,
+        console,
+        board: Some(trials.board()),
     };
-    trials.end(ended, &interrupt);
+    let exit = finish.with(report, |report, state| trials.settle(report.complete, state))?;
+    trials.board().linger(&interrupt);
     Ok(exit)
+}
+
+impl Outcome for SearchReport {
+    fn notes(&mut self) -> &mut Vec<Note> {
+        &mut self.notes
+    }
+
+    fn write(&self, dir: &RunDir) -> Result<(), WriteError> {
+        // Ended among the trials of a process before, it knows less than that one did.
+        if !self.complete && dir.file(file::SEARCH).exists() {
+            return Ok(());
+        }
+        dir.write_labelled(file::SEARCH, self)
+    }
+
+    fn text(&self, style: &Style) -> String {
+        report::terminal::search(self, style)
+    }
+
+    fn ended(&self) -> published::Ended {
+        published::Ended {
+            verdict: if self.complete { "valid" } else { "" }.into(),
+            exit: self.exit_code(),
+            reasons: self.reasons.clone(),
+        }
+    }
 }
 
 /// Says how long it would take.
@@ -191,7 +210,6 @@ impl Run<'_> {
             self.dir.file(journal::FILE).display(),
             self.recorded.len()
         );
-        report.notes.extend(self.dir.note());
         Ok(report)
     }
 

@@ -56,13 +56,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     summary.expectations = expect::evaluate(&job.plan.expect, &summary);
     let _ = dir.write_latency(&latency);
     let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), ending.clock.tick_ns());
-    let incomplete = dir.note();
-    summary.notes.extend(incomplete.clone());
-    if dir.write_summary(&summary).is_err() {
-        // Told once, with the summary itself among what is missing.
-        summary.notes.retain(|note| Some(note) != incomplete.as_ref());
-        summary.notes.extend(dir.note());
-    }
+    let _ = dir.write_json(file::LEDGER, &summary.ledger);
     summary
 }
 

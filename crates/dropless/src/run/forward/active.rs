@@ -8,7 +8,7 @@ use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, TO_KERNEL, TX_FULL};
 use measure::{QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
-use report::rundir::{RunDir, file};
+use report::rundir::RunDir;
 
 use super::flows::{FlowWatch, Tables};
 use super::judges::Judges;
@@ -348,10 +348,7 @@ impl<J: Judges> Active for ActiveForward<J> {
     }
 
     fn close(self, ending: Ending<'_>) -> J::Summary {
-        let dir = ending.dir;
         let forward = summary::summarise(&self, ending);
-        let summary = J::conclude(self.judges, forward);
-        let _ = dir.write_labelled(file::SUMMARY, &summary);
-        summary
+        J::conclude(self.judges, forward)
     }
 }

@@ -82,7 +82,6 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         ..ending.evidence(Role::Forward)
     });
     ending.notes.extend(ending.link_notes());
-    ending.notes.extend(dir.note());
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let mut summary = ForwardSummary {
         run: dir.path().display().to_string(),

@@ -8,19 +8,20 @@ use anyhow::{Context as _, Result};
 use host::Sys;
 use measure::{FilterSummary, Judged, Note, Validity};
 use report::number::counted;
-use report::published::{Ended, unix_ms};
+use report::published::{State, unix_ms};
 use rules::Totals;
 use xdp::{About, Kept, Mode, Sampling, Wanted};
 
 use crate::about::About as _;
 use crate::plan::FilterPlan;
+use crate::run::finish::Finish;
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
 use crate::run::on_interface::tags::{self, ThroughXdp};
 use crate::run::on_interface::{self, End, refusals};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
-use crate::run::{self, claim, page};
+use crate::run::{self, claim};
 use crate::status::StatusBoard;
 use active::{Active, Came};
 pub use args::Args;
@@ -104,20 +105,14 @@ pub fn run(args: &Args) -> Result<u8> {
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
     }
-    summary.notes.extend(dir.note());
-    let _ = dir.write_result(&summary);
-    page::leave(&dir, console);
-    summary.notes.extend(board.note());
-    tell_end(&summary, &before, &board);
-    page::tell_reason(console, &summary.reasons);
-    page::tell(
-        &dir,
+    let finish = Finish {
+        dir: &dir,
         console,
-        &report::terminal::render(&summary, &console.style()),
-        &summary,
-    )?;
+        board: Some(&board),
+    };
+    let exit = finish.with(summary, |summary, state| settle(summary, &before, state))?;
     board.linger(&interrupt);
-    Ok(summary.exit_code())
+    Ok(exit)
 }
 
 /// That rules which should have stayed had gone.
@@ -211,17 +206,11 @@ fn start(plan: &FilterPlan, index: u32, rules: &Rules) -> Result<Kept> {
         .about("--dev")
 }
 
-fn tell_end(summary: &FilterSummary, before: &Judged, board: &StatusBoard) {
-    let ended = Ended {
-        verdict: summary.verdict.name().into(),
-        exit: summary.exit_code(),
-        reasons: summary.reasons.clone(),
-    };
-    board.end(ended, |state| {
-        on_interface::total(state, &summary.judged, before);
-        state.elapsed_s = summary.duration_s;
-        if let Some(rules) = &mut state.rules {
-            rules.judged = Judged::busiest(&summary.judged, run::rulebook::TOLD_MAX);
-        }
-    });
+/// Makes the state that was told last what the result says.
+fn settle(summary: &FilterSummary, before: &Judged, state: &mut State) {
+    on_interface::total(state, &summary.judged, before);
+    state.elapsed_s = summary.duration_s;
+    if let Some(rules) = &mut state.rules {
+        rules.judged = Judged::busiest(&summary.judged, run::rulebook::TOLD_MAX);
+    }
 }
