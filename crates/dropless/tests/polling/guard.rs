@@ -184,6 +184,24 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
     }
 }
 
+/// All of the file was judged: that holds, wherever what is usual goes.
+#[test]
+fn a_baseline_that_cannot_be_kept_costs_nothing_but_itself() {
+    let Some(lab) = require(&[]) else { return };
+    let file = PLAIN.write(&lab, "some.pcap", &packets([2; 6], 10));
+    let kept = lab.path("nowhere/usual.json").display().to_string();
+    let run = lab
+        .dropless(&["guard", "--replay", &file, "--baseline", &kept, "--json"])
+        .run();
+    assert_eq!(run.code, Some(0), "{run}");
+    let notes = run.json()["notes"].to_string();
+    assert!(notes.contains("baseline_not_kept"), "{run}");
+    let result = run.json()["run"]
+        .as_str()
+        .map(|run| lab.path(run).join("summary.json"));
+    assert!(result.is_some_and(|file| file.is_file()), "{run}");
+}
+
 /// A guard of the far end's interface.
 fn guard(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Running {
     let rules = lab.path("own.rules");

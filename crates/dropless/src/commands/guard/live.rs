@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use host::Sys;
-use measure::{GuardSummary, Judged, Note, Validity};
+use measure::{GuardSummary, Judged, Validity};
 use nix::time::{ClockId, clock_gettime};
 use report::live::Live;
 use report::out::Console;
@@ -111,11 +111,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
     }
-    if let Err(error) = keep_baseline(plan, &active.watch.guard) {
-        summary
-            .notes
-            .push(Note::new("baseline_not_kept", format!("{error:#}")));
-    }
+    summary.notes.extend(keep_baseline(plan, &active.watch.guard));
     let finish = Finish {
         dir: &dir,
         console,

@@ -296,11 +296,7 @@ impl Guarding {
             self.look_at_samples(&clock);
         }
         self.watch.finish(summary, &self.judging.totals());
-        if let Err(error) = keep_baseline(&self.plan, &self.watch.guard) {
-            summary
-                .notes
-                .push(Note::new("baseline_not_kept", format!("{error:#}")));
-        }
+        summary.notes.extend(keep_baseline(&self.plan, &self.watch.guard));
     }
 }
 

@@ -122,7 +122,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
     }
-    keep_baseline(plan, &watch.guard)?;
+    summary.notes.extend(keep_baseline(plan, &watch.guard));
     let finish = Finish {
         dir: &dir,
         console,
