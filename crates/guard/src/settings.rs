@@ -1,9 +1,11 @@
 //! What counts as a flood, and what may be done about it.
 
+use serde::Serialize;
+
 use crate::{CLASSES, Class};
 
 /// A rate that is too much; `None` limits nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Limit {
     /// Packets a second.
     pub pps: Option<u64>,
@@ -50,7 +52,7 @@ pub struct Learn {
 }
 
 /// What may be blocked at most.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cap {
     /// So many rules at once.
     pub rules: usize,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use guard::{Cap, Class, Limit};
 use serde::Serialize;
 
 use super::ForwardPlan;
@@ -28,7 +29,7 @@ pub struct GuardPlan {
     /// How long a rule stays after it has met a flood, ns.
     pub expire_ns: u64,
     /// What may be blocked at most.
-    pub cap: CapPlan,
+    pub cap: Cap,
     /// Nothing is blocked.
     pub dry_run: bool,
 }
@@ -56,30 +57,12 @@ pub enum GuardSource {
     },
 }
 
-/// What may be blocked at most.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct CapPlan {
-    /// Rules at once.
-    pub rules: usize,
-    /// Of these, rates.
-    pub rates: usize,
-    /// Share of all packets.
-    pub share: f64,
-    /// Share of a destination's legitimate packets.
-    pub cost: f64,
-    /// Shortest source prefix of IPv4.
-    pub v4_len: u8,
-    /// And of IPv6.
-    pub v6_len: u8,
-}
-
 /// What is too much of a class.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThresholdPlan {
-    /// Its name.
-    pub class: String,
-    /// Packets a second.
-    pub pps: Option<u64>,
-    /// Bits a second.
-    pub bps: Option<u64>,
+    /// The class.
+    pub class: Class,
+    /// The rates.
+    #[serde(flatten)]
+    pub limit: Limit,
 }

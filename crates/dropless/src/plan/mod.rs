@@ -29,7 +29,7 @@ mod send;
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
 pub use filter::{FilterPlan, SamplePlan};
 pub use forward::{ForwardMode, ForwardPlan};
-pub use guard::{CapPlan, GuardPlan, GuardSource, ThresholdPlan};
+pub use guard::{GuardPlan, GuardSource, ThresholdPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use clap::{ArgGroup, ValueEnum, ValueHint};
-use guard::{Cap, Class};
+use guard::{Cap, Class, Limit};
 use measure::RateSpec;
 use measure::units::parse_count;
 
@@ -12,9 +12,7 @@ use crate::about::{About as _, bail_about, ensure_about};
 use crate::args::RunArgs;
 use crate::args::forwarding::ForwardingArgs;
 use crate::args::on_interface::groups;
-use crate::plan::{
-    CapPlan, ForwardMode, GuardPlan, GuardSource, ThresholdPlan, nonzero_ns, optional, packet_rate,
-};
+use crate::plan::{ForwardMode, GuardPlan, GuardSource, ThresholdPlan, nonzero_ns, optional, packet_rate};
 
 /// More rules at once would be no narrow ones.
 const RULES_MAX: u64 = 1024;
@@ -224,13 +222,13 @@ fn thresholds(list: &[String]) -> Result<Vec<ThresholdPlan>> {
     let mut all: Vec<ThresholdPlan> = Vec::new();
     for text in list {
         let (name, rate) = pair(text, "--threshold")?;
-        if !Class::ALL.iter().any(|class| class.name() == name) {
+        let Some(class) = Class::ALL.into_iter().find(|class| class.name() == name) else {
             let names = Class::ALL.map(Class::name).join(" ");
             bail_about!(
                 "--threshold",
                 "--threshold `{name}` is no class; these are: {names}"
             );
-        }
+        };
         let (pps, bps) = match rate.parse() {
             Ok(RateSpec::Pps(pps)) => (Some(pps), None),
             Ok(RateSpec::BpsL1(bps) | RateSpec::BpsL2(bps)) => (None, Some(bps)),
@@ -241,28 +239,21 @@ fn thresholds(list: &[String]) -> Result<Vec<ThresholdPlan>> {
         };
         let whole = |rate: Option<f64>| rate.map(|rate| rate.clamp(1.0, RATE_MAX) as u64);
         let (pps, bps) = (whole(pps), whole(bps));
-        match all.iter_mut().find(|known| known.class == name) {
-            Some(known) => (known.pps, known.bps) = (pps.or(known.pps), bps.or(known.bps)),
+        match all.iter_mut().find(|known| known.class == class) {
+            Some(ThresholdPlan { limit, .. }) => {
+                (limit.pps, limit.bps) = (pps.or(limit.pps), bps.or(limit.bps));
+            }
             None => all.push(ThresholdPlan {
-                class: name.to_owned(),
-                pps,
-                bps,
+                class,
+                limit: Limit { pps, bps },
             }),
         }
     }
     Ok(all)
 }
 
-fn cap(list: &[String]) -> Result<CapPlan> {
-    let default = Cap::default();
-    let mut cap = CapPlan {
-        rules: default.rules,
-        rates: default.rates,
-        share: default.share,
-        cost: default.cost,
-        v4_len: default.v4_len,
-        v6_len: default.v6_len,
-    };
+fn cap(list: &[String]) -> Result<Cap> {
+    let mut cap = Cap::default();
     for text in list {
         let (name, value) = pair(text, "--cap")?;
         let number = |most: u64| {

@@ -12,7 +12,7 @@ mod sampler;
 mod watch;
 
 use anyhow::{Result, ensure};
-use guard::{Cap, Class, Guard, Learn, Limit, Settings};
+use guard::{Guard, Learn, Settings};
 use measure::Note;
 use rules::{Action, RuleSet, Tables, Verdict};
 
@@ -74,14 +74,7 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<(Guard, Op
             floor_pps: plan.floor_pps,
         }),
         expire_ns: plan.expire_ns,
-        cap: Cap {
-            rules: plan.cap.rules,
-            rates: plan.cap.rates,
-            share: plan.cap.share,
-            cost: plan.cap.cost,
-            v4_len: plan.cap.v4_len,
-            v6_len: plan.cap.v6_len,
-        },
+        cap: plan.cap,
         ..Settings::default()
     };
     if !allowed.rules.is_empty() {
@@ -89,10 +82,8 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<(Guard, Op
         only.default = Verdict::Deny;
         settings.allowed = Some(Tables::new(&only)?);
     }
-    for ThresholdPlan { class, pps, bps } in &plan.thresholds {
-        for known in Class::ALL.into_iter().filter(|known| known.name() == class) {
-            settings.thresholds[known as usize] = Some(Limit { pps: *pps, bps: *bps });
-        }
+    for ThresholdPlan { class, limit } in &plan.thresholds {
+        settings.thresholds[*class as usize] = Some(*limit);
     }
     let mut guard = Guard::new(settings, seed);
     let kept = plan.baseline.as_ref().filter(|path| path.exists());
