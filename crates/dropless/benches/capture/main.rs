@@ -9,6 +9,8 @@
 #[path = "../../tests/polling/support/mod.rs"]
 mod support;
 
+#[path = "../testpmd/attempt.rs"]
+mod attempt;
 #[path = "../testpmd/machine.rs"]
 mod machine;
 #[path = "../testpmd/page.rs"]
@@ -27,18 +29,17 @@ mod scattered;
 mod tools;
 
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use dpdk::{Eal, Pool};
 
+use attempt::attempt;
 use costs::Subjects;
 use flow::Four;
 use machine::Machine;
 use results::Results;
-use support::require;
 use tools::{Link, TOOLS};
 
 const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
@@ -216,13 +217,7 @@ fn tools(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Bo
     for tool in &TOOLS {
         let huge = machine.huge && tool.link == Link::Memif;
         for _ in 0..args.rounds.min(3) {
-            let lab = require(tool.needs).ok_or("something that it needs is missing".to_owned());
-            let searched = lab.and_then(|lab| {
-                let search = || tools::search(&lab, tool, (64, huge), &cores);
-                // What went wrong stands on standard error.
-                catch_unwind(AssertUnwindSafe(search)).map_err(|_| "it failed".to_owned())
-            });
-            match searched {
+            match attempt(tool.needs, |lab| tools::search(&lab, tool, (64, huge), &cores)) {
                 Ok(reached) => results.tools.push((tool.name, tool.link, reached)),
                 Err(reason) => {
                     results.failed.push((tool.name, reason));

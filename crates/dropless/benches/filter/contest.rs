@@ -8,6 +8,7 @@ use libbpf_rs::{Link, MapCore as _, Object};
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
+use crate::attempt::{caught, line_of};
 use crate::frames::{self, Frame, Prefix, Rule};
 use crate::support::{Lab, Running};
 use crate::wire::{Flood, Wire, compile, load, within};
@@ -296,8 +297,8 @@ impl Row<'_> {
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for filter in filters {
             let once = || self.once(lab, wire, filter, lasts, core);
-            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(once));
-            match caught.unwrap_or_else(|_| Err(format!("{}: it failed", filter.name()))) {
+            let reason = |words: String| format!("{}: {}", filter.name(), line_of(&words));
+            match caught(once).map_err(reason).and_then(|measured| measured) {
                 Ok(contest) => done.push(contest),
                 Err(reason) => failed.push(reason),
             }

@@ -9,6 +9,8 @@
 #[path = "../../tests/polling/support/mod.rs"]
 mod support;
 
+#[path = "../testpmd/attempt.rs"]
+mod attempt;
 #[path = "../testpmd/machine.rs"]
 mod machine;
 #[allow(dead_code, reason = "the benchmark beside testpmd uses the rest")]
@@ -41,7 +43,6 @@ mod row;
 mod user;
 mod wire;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use args::Args;
@@ -50,7 +51,7 @@ use frames::Frame;
 use machine::Machine;
 use results::Results;
 use rounds::Bench;
-use support::{Lab, Need, require};
+use support::{Lab, Need};
 use wire::Wire;
 
 /// What can be asked for.
@@ -120,11 +121,7 @@ fn main() -> ExitCode {
 
 /// Measures once; what fails it is its reason.
 fn attempt<T>(needs: &[Need], measure: impl FnOnce(&Lab) -> Result<T, String>) -> Result<T, String> {
-    let lab = require(needs).ok_or("something that it needs is missing")?;
-    catch_unwind(AssertUnwindSafe(|| measure(&lab))).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        Err(text.unwrap_or_else(|| "it failed".into()))
-    })
+    attempt::attempt(needs, |lab| measure(&lab)).and_then(|measured| measured)
 }
 
 /// The rows on the wire.

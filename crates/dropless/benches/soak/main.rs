@@ -10,6 +10,9 @@
 #[path = "../../tests/polling/support/mod.rs"]
 mod support;
 
+#[allow(dead_code, reason = "a round has its lab already")]
+#[path = "../testpmd/attempt.rs"]
+mod attempt;
 #[allow(dead_code, reason = "its target directory alone is wanted")]
 #[path = "../testpmd/page.rs"]
 mod page;
@@ -23,7 +26,6 @@ mod record;
 mod round;
 mod thief;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ use clap::Parser;
 use measure::units::format_count;
 
 use args::Args;
+use attempt::caught;
 use balance::Account;
 use plan::{Kind, Plan, after};
 use record::{Record, Records};
@@ -136,9 +139,8 @@ fn play(number: u64, plan: Plan, program: Option<&Path>, directory: &Path) -> Op
     let begun = Instant::now();
     let (mut account, commands) = {
         let round = Round::new(&plan, &lab);
-        let played = catch_unwind(AssertUnwindSafe(|| kinds::play(&round)));
-        let mut account = played.unwrap_or_else(|panicked| Account {
-            problems: vec![words_of(&*panicked)],
+        let mut account = caught(|| kinds::play(&round)).unwrap_or_else(|words| Account {
+            problems: vec![words],
             ..Account::default()
         });
         let nothing = account.packets == 0 && account.problems.is_empty();
@@ -173,13 +175,6 @@ fn play(number: u64, plan: Plan, program: Option<&Path>, directory: &Path) -> Op
         record.kept = Some(lab.keep(&directory.join(name)));
     }
     Some(record)
-}
-
-fn words_of(panicked: &(dyn std::any::Any + Send)) -> String {
-    let words = panicked.downcast_ref::<String>().cloned();
-    words
-        .or_else(|| panicked.downcast_ref::<&str>().map(ToString::to_string))
-        .unwrap_or_else(|| "panicked".into())
 }
 
 /// A line for the round, and the lines of what does not hold.

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use crate::attempt::attempt;
 use crate::machine::{stolen, stolen_share};
 use crate::ours;
-use crate::rounds::{Bench, Measured, attempt, rate, rate_per_cpu_second};
+use crate::rounds::{Bench, Measured, rate, rate_per_cpu_second};
 
 /// One series.
 pub struct Flat {

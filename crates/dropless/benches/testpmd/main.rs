@@ -10,6 +10,7 @@
 mod support;
 
 mod args;
+mod attempt;
 mod flat;
 mod machine;
 mod ours;

@@ -1,16 +1,15 @@
 //! Alternating rounds: both programs in each, the order swapped from one to the next, and what came of them.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::args::Args;
+use crate::attempt::attempt;
 use crate::machine::{Machine, stolen, stolen_share};
 use crate::row::Row;
 use crate::statistics::median;
-use crate::support::{Lab, require};
 
 /// What every measurement has to know.
 pub struct Bench<'a> {
@@ -140,26 +139,6 @@ pub fn of_row(bench: &Bench, row: &'static Row) -> Rounds {
     }
     rounds.stolen_share = stolen_share(before);
     rounds
-}
-
-/// Measures once, in a lab of its own; what fails it is its reason.
-pub fn attempt<T>(row_needs: &[crate::support::Need], measure: impl FnOnce(Lab) -> T) -> Result<T, String> {
-    let Some(lab) = require(row_needs) else {
-        return Err("skipped: something it needs is missing".into());
-    };
-    catch_unwind(AssertUnwindSafe(|| measure(lab))).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("failed");
-        // The whole of it was on stderr already.
-        text.lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(300)
-            .collect()
-    })
 }
 
 impl Rounds {
