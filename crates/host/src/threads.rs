@@ -38,19 +38,16 @@ pub fn sees_all(sys: &Sys) -> bool {
     sys.text("/proc/2/comm").as_deref() == Some("kthreadd") && numbers.is_none_or(|numbers| numbers.len() < 2)
 }
 
-/// The processes that started this one, the closest first: a shell, sudo, sshd.
-pub fn ancestors(sys: &Sys) -> Vec<u32> {
-    let parent = |status: Status| u32::try_from(status.ppid).ok().filter(|process| *process > 0);
-    let mut above = Vec::new();
-    let mut next = sys.status().and_then(parent);
+/// The processes that started the process `of`, or this one, the closest first: a shell, sudo, sshd.
+pub fn ancestors(sys: &Sys, of: Option<u32>) -> Vec<u32> {
+    let parent = |of: Option<u32>| {
+        let of = of.map_or("self".to_owned(), |process| process.to_string());
+        let status = Status::from_file(sys.path(format!("/proc/{of}/status"))).ok()?;
+        u32::try_from(status.ppid).ok().filter(|process| *process > 0)
+    };
+    let above = std::iter::successors(parent(of), |process| parent(Some(*process)));
     // A bound, should numbers be given anew meanwhile.
-    while let Some(process) = next.filter(|_| above.len() < ANCESTORS_MAX) {
-        above.push(process);
-        next = Status::from_file(sys.path(format!("/proc/{process}/status")))
-            .ok()
-            .and_then(parent);
-    }
-    above
+    above.take(ANCESTORS_MAX).collect()
 }
 
 /// Every thread that we can see, but our own.

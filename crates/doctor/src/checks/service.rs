@@ -13,7 +13,7 @@ const FROM: &str = "/proc/*/task/*/status, Cpus_allowed_list";
 pub(crate) fn pinned(subject: &Subject<'_>, to: &CoreSet) -> Vec<Thread> {
     let (online, ours, cpuset) = (
         cores::online(subject.sys),
-        ancestors(subject.sys),
+        ancestors(subject.sys, None),
         cpuset(subject.sys).filter(|set| set.cores.len() > 1),
     );
     let tasks = threads(subject.sys);

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use report::published::{Found, Place, State, parent};
+use host::Sys;
+use host::threads::ancestors;
+use report::published::{Found, Place, State};
 
 /// The first process.
 const INIT: u32 = 1;
-/// No wrapper is wrapped as often.
-const GENERATIONS_MAX: usize = 64;
 
 /// What the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,15 +69,7 @@ pub fn all(target: &Target) -> Vec<Found> {
 /// Whether `ancestor` started `process`, or started what did.
 fn is_below(process: u32, ancestor: u32) -> bool {
     // The first process is everybody's ancestor, and names nobody's run.
-    if ancestor == INIT {
-        return false;
-    }
-    let parents = std::iter::successors(Some(process), |process| parent(*process));
-    // A process that ended meanwhile may have left its id to another: no chain is endless for that.
-    parents
-        .skip(1)
-        .take(GENERATIONS_MAX)
-        .any(|parent| parent == ancestor)
+    ancestor != INIT && ancestors(&Sys::at("/"), Some(process)).contains(&ancestor)
 }
 
 /// A trial of a run that is here itself is part of that one.
@@ -150,7 +142,7 @@ mod tests {
     #[test]
     fn the_first_process_is_nobodys_wrapper() {
         let process = std::process::id();
-        let above = parent(process).unwrap();
+        let above = std::os::unix::process::parent_id();
         assert!(above == INIT || is_below(process, above));
         assert!(!is_below(process, INIT));
         assert!(nothing(&Target::Process(INIT)).contains("ancestor of all"));

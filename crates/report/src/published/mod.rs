@@ -12,7 +12,7 @@ use measure::{FlowsSummary, Judged, Note, Percentiles, PortSummary, QueueSummary
 use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
-pub use place::{Found, Place, PlaceError, Publisher, is_alive, is_stopped, parent, tap_socket, unix_ms};
+pub use place::{Found, Place, PlaceError, Publisher, is_alive, is_stopped, tap_socket, unix_ms};
 pub use totals::Totals;
 
 /// One moment of a run. Counts are since its start.

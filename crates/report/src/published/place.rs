@@ -278,11 +278,6 @@ fn started_ticks(process: u32) -> Option<u64> {
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)
 }
 
-/// The process that started another; none for one that is gone.
-pub fn parent(process: u32) -> Option<u32> {
-    stat(process)?.ppid.try_into().ok()
-}
-
 fn stat(process: u32) -> Option<Stat> {
     Stat::from_file(format!("/proc/{process}/stat")).ok()
 }

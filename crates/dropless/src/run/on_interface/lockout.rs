@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use host::Sys;
 use host::interface::{Interface, interfaces};
 use host::roles::{ends_of, interface_of, is_on_link};
-use report::published::parent;
+use host::threads::ancestors;
 use rules::{Groups, RuleSet, Verdict, look};
 use wire::TPID_CUSTOMER;
 use wire::checksum::{self, ICMPV6, TCP};
@@ -16,8 +16,6 @@ use wire::headers::{TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use wire::neighbour::solicited_node;
 
 const VARIABLE: &str = "SSH_CONNECTION";
-/// No wrapper is wrapped as often.
-const GENERATIONS_MAX: usize = 64;
 /// A neighbour on the link.
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 1);
 /// ARP goes to everybody.
@@ -38,7 +36,7 @@ impl Session {
     /// That of this process, or of one that started it: sudo(8) clears the environment.
     pub fn through(interface: &str) -> Option<Self> {
         let sys = Sys::live();
-        let session = Self::parse(&connection(sys.ssh_connection.as_deref())?)?;
+        let session = Self::parse(&connection(&sys)?)?;
         let all = interfaces(&sys);
         let owner = interface_of(&sys, (session.server.ip(), session.client.ip()))?;
         let owner = all.iter().find(|one| one.name == owner)?;
@@ -196,22 +194,17 @@ fn ip((from, to): (IpAddr, IpAddr), protocol: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// The variable of this process, or of the nearest of those above it that has one.
-fn connection(own: Option<&str>) -> Option<String> {
-    if let Some(own) = own {
-        return Some(own.to_owned());
-    }
-    let above = std::iter::successors(parent(std::process::id()), |process| parent(*process));
-    above
-        .take_while(|process| *process > 1)
-        .take(GENERATIONS_MAX)
-        .find_map(|process| {
-            let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-            let mut variables = environment.split(|byte| *byte == 0);
-            variables.find_map(|variable| {
-                let text = std::str::from_utf8(variable).ok()?;
-                Some(text.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned())
-            })
+fn connection(sys: &Sys) -> Option<String> {
+    let of = |process: u32| {
+        let environment = fs::read(sys.path(format!("/proc/{process}/environ"))).ok()?;
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.find_map(|variable| {
+            let text = std::str::from_utf8(variable).ok()?;
+            Some(text.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned())
         })
+    };
+    let above = || ancestors(sys, None).into_iter().filter(|process| *process > 1);
+    sys.ssh_connection.clone().or_else(|| above().find_map(of))
 }
 
 /// The VLAN tags, outermost first, that packets for `upper` have where they come in by `name`; `None` if they do not, since it is
