@@ -185,7 +185,7 @@ pub fn duration_ns_or_zero(text: &str, flag: &'static str) -> Result<u64> {
 
 /// How long one measurement or trial lasts.
 pub fn trial_duration(flag: &'static str, text: &str) -> Result<Duration> {
-    let duration = parse_duration(text).about(flag)?;
+    let duration = parse_duration(text).context(flag).about(flag)?;
     ensure_about!(
         flag,
         (Duration::from_millis(10)..=Duration::from_secs(86400)).contains(&duration),
@@ -205,7 +205,7 @@ pub fn optional<T>(
 
 /// A rate of packets: no share of a link's, and no bits.
 pub fn packet_rate(text: &str, flag: &'static str) -> Result<f64> {
-    match text.parse::<RateSpec>().about(flag)? {
+    match text.parse::<RateSpec>().context(flag).about(flag)? {
         RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
         _ => bail_about!(flag, "{flag} {text} is not a packet rate; write it as 14.88Mpps"),
     }

@@ -166,6 +166,7 @@ fn other_commands_say_where_too() {
         ),
         ("capture", "seed = 1\n", "toml:1: dropless capture has no flag"),
         ("capture", "\nsample = \"2\"", "toml:2: --sample 2"),
+        ("capture", "\nto = \"-\"", "toml:2: --to - is no file"),
         (
             "forward --port xdp:nowhere --port xdp:nowhere2",
             "\nkernel = \"ring\"",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use measure::units::{parse_bytes, parse_count};
 
@@ -237,7 +237,8 @@ impl Args {
 
     fn files(&self) -> Result<Option<FilesPlan>> {
         let Some(path) = &self.to else { return Ok(None) };
-        ensure!(
+        ensure_about!(
+            "--to",
             path.as_os_str() != "-",
             "--to - is no file; use --stdout, which streams pcapng to standard output"
         );

@@ -8,7 +8,6 @@ use host::cores::{self, Core};
 use host::{PortUri, Sys};
 use measure::comparison::Method;
 use measure::search::{Ceiling, Goal, Mlr, Range};
-use measure::units::RateSpec;
 use serde::Serialize;
 
 use super::Args;
@@ -16,7 +15,7 @@ use super::firewall;
 use super::missing::{absent, has_tool, lacks, no_namespaces};
 use wire::Template;
 
-use crate::plan::{USUAL_FRAME, optional, parse_cores, trial_duration};
+use crate::plan::{USUAL_FRAME, optional, packet_rate, parse_cores, trial_duration};
 use crate::run::kernel_port::interface_with;
 
 /// No rate below this is searched: less is no question of the way.
@@ -70,8 +69,8 @@ fn as_ns<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::E
 
 impl ComparePlan {
     pub fn from_args(args: &Args, sys: &Sys) -> Result<Self> {
-        let wanted_pps = optional(args.rate.as_deref(), "--rate", pps)?;
-        let rates = args.rates.split(',').map(|text| pps(text, "--rates"));
+        let wanted_pps = optional(args.rate.as_deref(), "--rate", packet_rate)?;
+        let rates = args.rates.split(',').map(|text| packet_rate(text, "--rates"));
         let mut rates_pps = rates.collect::<Result<Vec<_>>>()?;
         rates_pps.extend(wanted_pps);
         rates_pps.sort_by(f64::total_cmp);
@@ -131,7 +130,7 @@ impl ComparePlan {
             command: "compare",
             wanted_pps,
             rates_pps,
-            latency_pps: pps(&args.latency_rate, "--latency-rate")?,
+            latency_pps: packet_rate(&args.latency_rate, "--latency-rate")?,
             size,
             duration,
             trials: args.trials,
@@ -343,13 +342,6 @@ fn near_address(far: IpAddr) -> std::io::Result<IpAddr> {
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect((far, 7))?;
     Ok(socket.local_addr()?.ip())
-}
-
-fn pps(text: &str, flag: &str) -> Result<f64> {
-    match text.trim().parse::<RateSpec>() {
-        Ok(RateSpec::Pps(pps)) if pps >= 1.0 => Ok(pps),
-        _ => bail!("{flag}: '{text}' is not a packet rate; write it as 300kpps or 1.5Mpps"),
-    }
 }
 
 fn two_cores(args: &Args, sys: &Sys) -> Result<[usize; 2]> {

@@ -3,8 +3,6 @@
 pub mod args;
 mod gaps;
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use doctor::noise::summary::summarise;
 use host::Sys;
@@ -12,7 +10,6 @@ use host::cores;
 use measure::Note;
 use measure::bucket::Ring;
 use measure::noise::NoiseSummary;
-use measure::units::parse_duration;
 use report::Style;
 use report::published::Ended;
 use report::rundir::{RunDir, WriteError, file};
@@ -83,9 +80,9 @@ fn plan_of(args: &Args, sys: &Sys) -> Result<NoisePlan> {
     }
     cores::check(sys, &wanted)?;
     placement::ensure_one_is_left(sys, &wanted)?;
-    let threshold = parse_duration(&args.threshold)?;
+    let threshold_ns = plan::duration_ns_or_zero(&args.threshold, "--threshold")?;
     ensure!(
-        threshold >= Duration::from_nanos(100),
+        threshold_ns >= 100,
         "--threshold {} is below 100ns, about what a look at the clock takes; use 200ns or more",
         args.threshold
     );
@@ -108,7 +105,7 @@ fn plan_of(args: &Args, sys: &Sys) -> Result<NoisePlan> {
     Ok(NoisePlan {
         cores: wanted,
         duration_ns: duration.as_nanos() as u64,
-        threshold_ns: threshold.as_nanos() as u64,
+        threshold_ns,
         slots: args.ring,
         ring,
         trace: !args.no_trace,

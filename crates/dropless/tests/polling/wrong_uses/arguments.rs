@@ -30,6 +30,10 @@ wrong! {
     router_of_a_ring: ["send", "--via", "10.0.0.1"] => "means nothing to port ring", "leave --via out";
     router_beside_a_mac: ["send", "--port", "packet:lo", "--via", "10.0.0.1", "--to-mac", "02:00:00:00:00:01"] => "gives one", "leave one of them out";
     firewall_beside_the_kernel: ["compare", "--methods", "xdp,memif", "--firewall-rules", "5", "--dry-run"] => "none of these ways", "add one to --methods: kernel, kernel-mmsg, kernel-uring";
+    compare_at_no_rate: ["compare", "--rates", "20kpps,fast", "--dry-run"] => "--rates: rate \"fast\"", "write 3.5Mpps";
+    compare_for_no_time: ["compare", "--duration", "soon", "--dry-run"] => "--duration: duration \"soon\"", "a number and a unit";
+    noise_above_no_time: ["noise", "--threshold", "soon"] => "--threshold: duration \"soon\"", "a number and a unit";
+    noise_at_no_rate: ["noise", "--rate", "1Gbps"] => "--rate 1Gbps is not a packet rate", "write it as 14.88Mpps";
     compare_on_no_device: ["compare", "--methods", "ports", "--near-port", "xdp:nowhere", "--far-port", "xdp:nowhere2", "--dry-run"] => "no interface is called nowhere", "dropless ports";
     undo_of_no_journal: ["tune", "--undo", "--journal", "/nonexistent"] => "/nonexistent: there is no such file", "leave it out";
     kernel_of_another_family: ["send", "--port", "kernel:127.0.0.1", "--to", "::1"] => "both IPv6", "give --to, or the port kernel:ADDR, an address of the same family";
