@@ -1,10 +1,10 @@
 //! What commands that put rules onto an interface take.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::ValueEnum;
-use measure::units::parse_count;
 
-use crate::about::{About as _, ensure_about};
+use crate::about::ensure_about;
+use crate::plan::count;
 
 /// Groups are kept by fours, 64 bytes: more would be 4 GiB.
 const GROUPS_MAX: u64 = 1 << 28;
@@ -25,7 +25,7 @@ pub fn groups(text: &str) -> Result<u32> {
 
 /// A number from 1 to `most`, which is below 2^32.
 pub fn number(text: &str, flag: &'static str, most: u64) -> Result<u32> {
-    let number = parse_count(text).context(flag).about(flag)?;
+    let number = count(text, flag)?;
     ensure_about!(
         flag,
         (1..=most).contains(&number),

@@ -211,10 +211,12 @@ impl CapturePlan {
                 files.files.is_none() || files.rotates(),
                 "--files keeps the newest of several files: say with --file-size or --file-time when one ends"
             );
+            let size = files.size.unwrap_or(FilesPlan::SIZE_MIN);
             ensure_about!(
                 "--file-size",
-                files.size.is_none_or(|size| size >= FilesPlan::SIZE_MIN),
-                "--file-size: a file has two segments of the ring at least; use 2MiB or more"
+                size >= FilesPlan::SIZE_MIN,
+                "--file-size of {size} bytes: a file has two segments of the ring at least; use 2MiB ({} bytes) or more",
+                FilesPlan::SIZE_MIN
             );
         }
         Ok(())

@@ -227,6 +227,18 @@ pub fn count(text: &str, flag: &'static str) -> Result<u64> {
     measure::units::parse_count(text).context(flag).about(flag)
 }
 
+/// The same from 1 on.
+pub fn nonzero_count(text: &str, flag: &'static str) -> Result<u64> {
+    let number = count(text, flag)?;
+    ensure_about!(flag, number > 0, "{flag} {text} is none; give a number from 1 on");
+    Ok(number)
+}
+
+/// A size such as 64MiB.
+pub fn bytes(text: &str, flag: &'static str) -> Result<u64> {
+    measure::units::parse_bytes(text).context(flag).about(flag)
+}
+
 /// A MAC address.
 pub fn mac(text: &str, flag: &'static str) -> Result<MacAddress> {
     let wrong = |error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01");

@@ -376,7 +376,7 @@ fn wrong_uses_are_one_line() {
     refused(&["--to", "a.pcapng", "--files", "3"], &["--files", "--file-size"]);
     refused(
         &["--to", "a.pcapng", "--file-size", "10k"],
-        &["--file-size 10k", "use 2MiB"],
+        &["--file-size of 10000 bytes", "use 2MiB"],
     );
     refused(
         &["--port", "kernel:198.18.0.9"],

@@ -238,7 +238,7 @@ fn what_cannot_be_is_one_line() {
     );
     refused(
         &["--to", "a.pcapng", "--file-size", "2M"],
-        &["--file-size 2M is 2000000 bytes", "2MiB"],
+        &["--file-size of 2000000 bytes", "2MiB"],
     );
     refused(&["--ring-size", "1T"], &["--ring-size 1T:", "64 GiB at most"]);
     for little in ["0", "1k", "2M"] {

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use measure::units::{parse_bytes, parse_count};
+use measure::units::parse_count;
 
 use crate::about::{About as _, bail_about, ensure_about};
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, interval_ns, nonzero_ns, optional,
-    stall_ns,
+    AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, bytes, interval_ns, nonzero_count,
+    nonzero_ns, optional, stall_ns,
 };
 
 /// How long `--order bounded` waits, where nothing else is said.
@@ -170,9 +170,7 @@ pub enum Way {
 impl Args {
     /// The validated plan.
     pub fn plan(&self, attach: Option<AttachPlan>) -> Result<CapturePlan> {
-        let ring = parse_bytes(&self.ring_size)
-            .context("--ring-size")
-            .about("--ring-size")?;
+        let ring = bytes(&self.ring_size, "--ring-size")?;
         let mut ports = parse_ports(&self.ports, "--port")?;
         if ports.is_empty() && attach.is_none() {
             ports.push("ring".parse()?);
@@ -205,7 +203,7 @@ impl Args {
                 ..RingPlan::of_bytes(ring, &self.ring_size)?
             },
             files: self.files()?,
-            count: self.count.as_deref().map(count).transpose()?,
+            count: optional(self.count.as_deref(), "--count", nonzero_count)?,
             duration_ns,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),
@@ -244,35 +242,12 @@ impl Args {
         );
         Ok(Some(FilesPlan {
             path: path.clone(),
-            size: self.file_size.as_deref().map(file_size).transpose()?,
+            size: optional(self.file_size.as_deref(), "--file-size", bytes)?,
             every_ns: optional(self.file_time.as_deref(), "--file-time", nonzero_ns)?,
             files: self.files,
             compress: self.compress,
         }))
     }
-}
-
-/// At how many packets it ends.
-fn count(text: &str) -> Result<u64> {
-    let count = parse_count(text).context("--count").about("--count")?;
-    ensure_about!(
-        "--count",
-        count > 0,
-        "--count 0 captures nothing; give a number from 1 on"
-    );
-    Ok(count)
-}
-
-/// Bytes of a file.
-fn file_size(text: &str) -> Result<u64> {
-    let size = parse_bytes(text).context("--file-size").about("--file-size")?;
-    ensure_about!(
-        "--file-size",
-        size >= FilesPlan::SIZE_MIN,
-        "--file-size {text} is {size} bytes, and a file has two segments of the ring at least; use 2MiB ({} bytes) or more",
-        FilesPlan::SIZE_MIN
-    );
-    Ok(size)
 }
 
 /// `1/N`.

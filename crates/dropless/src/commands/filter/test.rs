@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{anyhow, bail};
 use capture::input::{LinkType, Packet};
 use clap::ValueHint;
 use dissect::{Clock, Printer, Show, TimeFormat};
-use measure::units::parse_count;
 use report::number::{count, counted};
 use report::out::Console;
 use report::style::Style;
@@ -16,7 +15,7 @@ use rules::{Facts, Malformed, RuleSet, Tables, Verdict};
 use serde::Serialize;
 
 use super::why::Why;
-use crate::plan;
+use crate::plan::{self, nonzero_count, optional};
 use crate::run::capture_input::CaptureInput;
 use crate::run::output::Output;
 use crate::run::signals::Interrupt;
@@ -84,12 +83,8 @@ struct Reason {
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let set = plan::rules::read(&args.rules)?;
     let tables = Tables::new(&set)?;
-    let number = |text: &Option<String>, flag: &'static str| {
-        let number = text.as_deref().map(parse_count).transpose().context(flag)?;
-        ensure!(number != Some(0), "{flag} 0: the first packet is 1");
-        anyhow::Ok(number)
-    };
-    let (wanted, explained) = (number(&args.count, "--count")?, number(&args.why, "--why")?);
+    let wanted = optional(args.count.as_deref(), "--count", nonzero_count)?;
+    let explained = optional(args.why.as_deref(), "--why", nonzero_count)?;
     let interrupt = Interrupt::install()?;
     let is_over = interrupt.clone();
     let mut reader = CaptureInput::open(&args.file)?.reader(move || is_over.is_set())?;

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
 use clap::{ValueEnum, ValueHint};
 use dissect::TimeFormat;
-use measure::units::parse_count;
 
 /// Print packets of capture files, or of a running capture, one line each; or who talks to whom
 #[derive(clap::Args, Debug)]
@@ -92,11 +90,4 @@ impl Time {
             Self::Epoch => TimeFormat::Epoch,
         }
     }
-}
-
-/// A count of at least one.
-pub fn count(text: &str, flag: &'static str) -> Result<u64> {
-    let count = parse_count(text).context(flag)?;
-    anyhow::ensure!(count > 0, "{flag} 0 reads nothing; give a number from 1 on");
-    Ok(count)
 }

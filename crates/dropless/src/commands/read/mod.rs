@@ -12,6 +12,7 @@ mod tables;
 
 use anyhow::{Result, ensure};
 
+use crate::plan::{nonzero_count, optional};
 use crate::run::signals::Interrupt;
 pub use args::Args;
 use chosen::Chosen;
@@ -24,13 +25,9 @@ const EXIT_LOST: u8 = 1;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let wanted = args.count.as_deref().map(|count| args::count(count, "--count"));
+    let wanted = optional(args.count.as_deref(), "--count", nonzero_count)?;
     let chosen = Chosen::new(args.filter.as_deref())?;
-    let mut reading = Reading::new(
-        Sink::new(args)?,
-        (chosen, wanted.transpose()?),
-        Interrupt::install()?,
-    );
+    let mut reading = Reading::new(Sink::new(args)?, (chosen, wanted), Interrupt::install()?);
     // What is wrong with a name is told before anything is printed.
     let mut has_ring = false;
     for path in &args.sources {

@@ -6,8 +6,9 @@ use dissect::flow::{Connection, Connections, Count, End, Evicted, Talker, Talker
 use dissect::{Clock, TimeFormat, View};
 use serde::Serialize;
 
-use super::args::{self, Args, Time};
+use super::args::{Args, Time};
 use super::tables;
+use crate::plan::{nonzero_count, optional};
 use crate::run::output::Output;
 
 /// What was counted, and how it is to be shown.
@@ -53,13 +54,9 @@ enum Line<'s> {
 impl Statistics {
     /// As `args` ask.
     pub fn new(args: &Args) -> Result<Self> {
-        let max = args::count(&args.flows_max, "--flows-max")?;
+        let max = nonzero_count(&args.flows_max, "--flows-max")?;
         let max = usize::try_from(max).context("--flows-max")?;
-        let top = args
-            .top
-            .as_deref()
-            .map(|top| args::count(top, "--top"))
-            .transpose()?;
+        let top = optional(args.top.as_deref(), "--top", nonzero_count)?;
         let top = top.map(usize::try_from).transpose().context("--top")?;
         // An hour without its day says little of what may have lasted for days.
         let format = match args.time {

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use measure::units::parse_bytes;
 
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    BufferPlan, MachinePlan, ReplayPlan, Snapped, VERSION, count, duration_ns_or_zero, nonzero_ns, optional,
-    stall_ns,
+    BufferPlan, MachinePlan, ReplayPlan, Snapped, VERSION, bytes, count, duration_ns_or_zero, nonzero_ns,
+    optional, stall_ns,
 };
 
 /// Send a capture again by its own times, or at a rate, and account for every packet
@@ -111,9 +110,7 @@ impl Args {
             loop_gap_ns: optional(self.loop_gap.as_deref(), "--loop-gap", duration_ns_or_zero)?,
             snapped: self.snapped,
             frame_max: self.max_frame,
-            buffer: BufferPlan::of_bytes(
-                parse_bytes(&self.buffer).map_err(|error| anyhow::anyhow!("--buffer: {error}"))?,
-            )?,
+            buffer: BufferPlan::of_bytes(bytes(&self.buffer, "--buffer")?)?,
             expect: self.expect.clone(),
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
         };
