@@ -70,7 +70,7 @@ pub struct ProbeArgs {
     /// How long a packet may be in flight, and how long to wait for the last ones
     #[arg(long, value_name = "TIME", default_value = "2s", help_heading = "Load")]
     pub drain: String,
-    /// Seed of everything random [default: from the clock, printed]
+    /// Seed of everything random [default: random, printed]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub seed: Option<u64>,
     /// Time to live, or hop limit

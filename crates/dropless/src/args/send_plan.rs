@@ -8,7 +8,7 @@ use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs};
 use crate::about::About as _;
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    MachinePlan, SendPlan, StreamPlan, VERSION, clock_seed, count, duration_ns_or_zero, kernel, mac,
+    MachinePlan, SendPlan, StreamPlan, VERSION, random_seed, count, duration_ns_or_zero, kernel, mac,
     optional, stall_ns,
 };
 
@@ -44,7 +44,7 @@ pub fn send_plan(
         count: None,
         quiet_ns: None,
         drain_ns: duration_ns_or_zero(&probe.drain, "--drain")?,
-        seed: probe.seed.unwrap_or_else(clock_seed),
+        seed: probe.seed.unwrap_or_else(random_seed),
         to_mac: optional(path.to_mac.as_deref(), "--to-mac", mac)?,
         from_mac: optional(path.from_mac.as_deref(), "--from-mac", mac)?,
         via: path.via,

@@ -245,13 +245,9 @@ pub fn mac(text: &str, flag: &'static str) -> Result<MacAddress> {
     text.parse().map_err(wrong).about(flag)
 }
 
-/// A seed that no earlier run had.
-pub fn clock_seed() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(1, |since| since.as_nanos() as u64)
-        // Short enough to be typed again.
-        % 1_000_000_000
+/// A seed where none is given, short enough to be typed again: one of so many that another run hardly has the same.
+pub fn random_seed() -> u64 {
+    crate::run::random() % 1_000_000_000
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::about::About as _;
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, clock_seed, interval_ns, kernel, nonzero_ns, optional,
+    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, random_seed, interval_ns, kernel, nonzero_ns, optional,
     stall_ns,
 };
 
@@ -44,7 +44,7 @@ pub struct Args {
     /// Inject faults: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms,limit=10kpps:200
     #[arg(long, value_name = "FAULTS", help_heading = "Path")]
     pub fault: Option<String>,
-    /// Seed of the faults [default: from the clock, printed]
+    /// Seed of the faults [default: random, printed]
     #[arg(long, value_name = "N", help_heading = "Path")]
     pub seed: Option<u64>,
 
@@ -108,7 +108,7 @@ impl Args {
                 .map(str::parse)
                 .transpose()
                 .about("--fault")?,
-            seed: self.seed.unwrap_or_else(clock_seed),
+            seed: self.seed.unwrap_or_else(random_seed),
             queues: self.queues,
             duration_ns,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
