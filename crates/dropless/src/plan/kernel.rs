@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
-use super::{CapturePlan, JUMBO_FRAME, ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
+use super::{JUMBO_FRAME, ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
 use crate::about::{bail_about, ensure_about};
 use crate::run::kernel_port::SocketConfig;
 
@@ -141,23 +141,6 @@ impl ReflectPlan {
             sealed: false,
             reflects: true,
             has_faults: self.fault.is_some(),
-            dscp_and_ttl: (0, 64),
-            peers: Vec::new(),
-        }
-    }
-}
-
-impl CapturePlan {
-    /// What is wanted of sockets: none is captured from.
-    pub fn sockets(&self) -> SocketConfig {
-        SocketConfig {
-            queues: self.queues,
-            descriptors: self.machine.descriptors,
-            burst: self.machine.burst,
-            largest_frame: JUMBO_FRAME,
-            sealed: false,
-            reflects: false,
-            has_faults: false,
             dscp_and_ttl: (0, 64),
             peers: Vec::new(),
         }

@@ -30,6 +30,7 @@ pub use args::Args;
 use crate::about::{About as _, ensure_about};
 use crate::plan::{CapturePlan, MachinePlan, RingPlan, USUAL_FRAME};
 use crate::run::generator;
+use crate::run::kernel_port::SocketConfig;
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
 use crate::run::pools::Pools;
@@ -191,7 +192,8 @@ impl Job for CaptureJob {
             takes_all: true,
             held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,
-            sockets: self.plan.sockets(),
+            // It has none.
+            sockets: SocketConfig::default(),
             patience: Patience::forever(self.plan.machine.wait_ns, !self.is_quiet),
             tick: TICK,
         })
