@@ -2,9 +2,27 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use measure::search::Method;
 
 use crate::args::{MachineArgs, PathArgs, ProbeArgs, RunArgs};
+
+/// How the rate is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "each would make the help page a long one")]
+pub enum MethodArg {
+    Mlr,
+    Rfc2544,
+}
+
+impl From<MethodArg> for Method {
+    fn from(method: MethodArg) -> Self {
+        match method {
+            MethodArg::Mlr => Self::Mlr,
+            MethodArg::Rfc2544 => Self::Rfc2544,
+        }
+    }
+}
 
 /// Find the highest rate that a path carries, and say who was the limit
 #[derive(Args, Debug)]
@@ -24,8 +42,8 @@ pub struct SearchArgs {
     pub path: PathArgs,
 
     /// How to look: many short trials, or the long ones of RFC 2544
-    #[arg(long, value_name = "METHOD", default_value = "mlr", value_parser = ["mlr", "rfc2544"], help_heading = "Search")]
-    pub method: String,
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = MethodArg::Mlr, help_heading = "Search")]
+    pub method: MethodArg,
     /// ndr (no loss), pdr (0.5 %) or loss=0.1%,width=1%,...: also name, exceed, initial, final, sum, steps, expand;
     /// repeat for several [default: ndr]
     #[arg(long = "goal", value_name = "GOAL", help_heading = "Search")]

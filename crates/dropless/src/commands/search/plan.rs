@@ -55,11 +55,7 @@ pub struct SearchPlan {
 impl SearchPlan {
     /// Makes a plan of the command line, and refuses what cannot be.
     pub fn from_args(args: &SearchArgs) -> Result<Self> {
-        // The parser lets nothing else through.
-        let method = match args.method.as_str() {
-            "rfc2544" => Method::Rfc2544,
-            _ => Method::Mlr,
-        };
+        let method = Method::from(args.method);
         let send = trial(args)?;
         let settle = match (&args.settle, method) {
             (Some(text), _) => measure::units::parse_duration(text)
