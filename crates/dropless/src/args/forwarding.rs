@@ -8,9 +8,7 @@ use clap::Args;
 
 use super::{DeviceArgs, ExplainArgs};
 use crate::plan::machine::parse_ports;
-use crate::plan::{
-    ForwardMode, ForwardPlan, MachinePlan, VERSION, interval_ns, mac, nonzero_ns, optional, stall_ns,
-};
+use crate::plan::{ForwardMode, ForwardPlan, VERSION, interval_ns, mac, nonzero_ns, optional};
 
 /// Between two ports: the path, the machine, and what is measured.
 #[derive(Args, Clone, Debug)]
@@ -99,13 +97,14 @@ impl ForwardingArgs {
         let plan = ForwardPlan {
             version: VERSION,
             command: "forward".into(),
-            machine: MachinePlan {
-                eal: self.eal.clone(),
-                burst: self.burst,
-                explain: self.explain.explain,
-                pause_ns: stall_ns(&self.explain.pause)?,
-                ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
-            },
+            machine: self.device.plan(
+                ports,
+                self.eal.clone(),
+                self.cores.as_deref(),
+                self.burst,
+                &self.wait,
+                Some(&self.explain),
+            )?,
             queues: self.queues,
             mode,
             to_mac: macs.collect::<Result<_>>()?,

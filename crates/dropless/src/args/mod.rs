@@ -9,7 +9,7 @@ use host::PortUri;
 use report::out::Console;
 
 use crate::plan::machine::{default_descriptors, parse_cores};
-use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
+use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero, stall_ns};
 use crate::run::{Place, Settings};
 use status::StatusArgs;
 
@@ -214,21 +214,30 @@ impl RunArgs {
 }
 
 impl DeviceArgs {
-    /// The machine's part of a plan; links and peers are waited for as `--wait` says.
-    pub fn plan(&self, ports: Vec<PortUri>, cores: Option<&str>, wait: &str) -> Result<MachinePlan> {
+    /// The machine's part of a plan, with what a command may say of it in words of its own; links and peers are waited for
+    /// as `--wait` says.
+    pub fn plan(
+        &self,
+        ports: Vec<PortUri>,
+        eal: Option<String>,
+        cores: Option<&str>,
+        burst: usize,
+        wait: &str,
+        stalls: Option<&ExplainArgs>,
+    ) -> Result<MachinePlan> {
         Ok(MachinePlan {
             descriptors: self.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
             ports,
-            eal: None,
+            eal,
             cores: parse_cores(cores)?,
-            burst: BURST,
+            burst,
             buffers: self.buffers,
             no_huge: self.no_huge,
             dpdk_tools: self.dpdk_tools,
             force: self.force,
             wait_ns: duration_ns_or_zero(wait, "--wait")?,
-            explain: false,
-            pause_ns: MachinePlan::STALL_NS,
+            explain: stalls.is_some_and(|stalls| stalls.explain),
+            pause_ns: stalls.map_or(Ok(MachinePlan::STALL_NS), |stalls| stall_ns(&stalls.pause))?,
         })
     }
 }

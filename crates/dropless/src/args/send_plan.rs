@@ -8,8 +8,7 @@ use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs};
 use crate::about::About as _;
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    MachinePlan, SendPlan, StreamPlan, VERSION, random_seed, count, duration_ns_or_zero, kernel, mac,
-    optional, stall_ns,
+    SendPlan, StreamPlan, VERSION, count, duration_ns_or_zero, kernel, mac, optional, random_seed,
 };
 
 /// The plan of one second at rate `max` (on ports that cannot be flooded) of `streams`, to be changed and validated.
@@ -31,13 +30,14 @@ pub fn send_plan(
         version: VERSION,
         command: "send".into(),
         streams,
-        machine: MachinePlan {
-            eal: path.eal.clone(),
-            burst: probe.burst,
-            explain: explain.is_some_and(|explain| explain.explain),
-            pause_ns: explain.map_or(Ok(MachinePlan::STALL_NS), |explain| stall_ns(&explain.pause))?,
-            ..machine.device.plan(ports, machine.cores.as_deref(), &path.wait)?
-        },
+        machine: machine.device.plan(
+            ports,
+            path.eal.clone(),
+            machine.cores.as_deref(),
+            probe.burst,
+            &path.wait,
+            explain,
+        )?,
         rate: if is_embedded { "max" } else { "100kpps" }.into(),
         backlog: optional(probe.backlog.as_deref(), "--backlog", count)?,
         duration_ns: Some(1_000_000_000),

@@ -10,8 +10,8 @@ use crate::about::{About as _, bail_about, ensure_about};
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, bytes, interval_ns, nonzero_count,
-    nonzero_ns, optional, stall_ns,
+    AttachPlan, CapturePlan, FilesPlan, RingPlan, VERSION, bytes, interval_ns, nonzero_count, nonzero_ns,
+    optional,
 };
 
 /// How long `--order bounded` waits, where nothing else is said.
@@ -179,13 +179,14 @@ impl Args {
         let plan = CapturePlan {
             version: VERSION,
             command: "capture".into(),
-            machine: MachinePlan {
-                eal: self.eal.clone(),
-                burst: self.burst,
-                explain: self.explain.explain,
-                pause_ns: stall_ns(&self.explain.pause)?,
-                ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
-            },
+            machine: self.device.plan(
+                ports,
+                self.eal.clone(),
+                self.cores.as_deref(),
+                self.burst,
+                &self.wait,
+                Some(&self.explain),
+            )?,
             attach,
             queues: self.queues,
             snap_len: self.snaplen,

@@ -8,8 +8,7 @@ use crate::about::About as _;
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, random_seed, interval_ns, kernel, nonzero_ns, optional,
-    stall_ns,
+    FAR_V4, FAR_V6, ReflectPlan, VERSION, interval_ns, kernel, nonzero_ns, optional, random_seed,
 };
 
 /// Return what arrives: the far end of a measurement
@@ -93,13 +92,14 @@ impl Args {
         let plan = ReflectPlan {
             version: VERSION,
             command: "reflect".into(),
-            machine: MachinePlan {
-                eal: self.eal.clone(),
-                burst: self.burst,
-                explain: self.explain.explain,
-                pause_ns: stall_ns(&self.explain.pause)?,
-                ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
-            },
+            machine: self.device.plan(
+                ports,
+                self.eal.clone(),
+                self.cores.as_deref(),
+                self.burst,
+                &self.wait,
+                Some(&self.explain),
+            )?,
             addresses,
             only_ours: self.only_ours,
             fault: self

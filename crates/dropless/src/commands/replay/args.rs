@@ -7,8 +7,7 @@ use anyhow::Result;
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    BufferPlan, MachinePlan, ReplayPlan, Snapped, VERSION, bytes, count, duration_ns_or_zero, nonzero_ns,
-    optional, stall_ns,
+    BufferPlan, ReplayPlan, Snapped, VERSION, bytes, count, duration_ns_or_zero, nonzero_ns, optional,
 };
 
 /// Send a capture again by its own times, or at a rate, and account for every packet
@@ -96,13 +95,14 @@ impl Args {
         let plan = ReplayPlan {
             version: VERSION,
             command: "replay".into(),
-            machine: MachinePlan {
-                eal: self.eal.clone(),
-                burst: self.burst,
-                explain: self.explain.explain,
-                pause_ns: stall_ns(&self.explain.pause)?,
-                ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
-            },
+            machine: self.device.plan(
+                ports,
+                self.eal.clone(),
+                self.cores.as_deref(),
+                self.burst,
+                &self.wait,
+                Some(&self.explain),
+            )?,
             file: self.file.clone(),
             rate: self.rate.clone(),
             loops: Some(loops).filter(|loops| *loops > 0),
