@@ -1,6 +1,6 @@
 //! The run's clock: the time stamp counter, calibrated against the kernel's and checked.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dpdk::{Calibration, Reading};
 use host::cpu::USER_HZ;
@@ -94,6 +94,12 @@ fn process_age() -> Option<Duration> {
     let started_ns = stat.starttime.checked_mul(1_000_000_000 / USER_HZ)?;
     let since_boot = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
     since_boot.checked_sub(Duration::from_nanos(started_ns))
+}
+
+/// Now, ns since the epoch of Unix.
+pub fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The time stamp counter, as the loops want it.

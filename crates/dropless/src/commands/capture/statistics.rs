@@ -1,12 +1,12 @@
 //! What the files and streams of a capture end with: what each interface has counted.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use capture::pcapng::Statistics;
 use dataplane::capture::{CaptureCounters, InterfaceDrops};
 
 use super::active::CaptureSide;
+use crate::run::clock::unix_ns;
 
 /// The counters of all interfaces, to be told at any time, by any thread.
 #[derive(Clone, Default)]
@@ -44,8 +44,7 @@ impl Interfaces {
 
     /// The blocks that say what was counted since the capture began. What was missed is what was read of the ports last.
     pub fn so_far(&self) -> Vec<u8> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ns = now.as_nanos() as u64;
+        let now_ns = unix_ns();
         let begun_ns = self.begun_ns.get().map_or(now_ns, |begun| (*begun).min(now_ns));
         self.blocks((begun_ns, now_ns), |port| self.interfaces[port].drops.missed())
     }

@@ -3,12 +3,10 @@
 //! Packets are stamped by the run's clock, which goes on from where the wall clock stood at the beginning: so a file stays in
 //! the order of its stamps, whoever sets the wall clock meanwhile. How far the two are apart then is told.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use measure::units::format_duration;
 use measure::{Clock, Note};
 
-use crate::run::clock::now;
+use crate::run::clock::{now, unix_ns};
 
 /// What is less is what the clocks of two machines differ by.
 const TOLD_NS: u64 = 1_000_000;
@@ -80,9 +78,9 @@ impl Wall {
 /// From the run's clock to the epoch of Unix, and how long it took to know it; ns.
 fn reading(clock: &Clock) -> (u64, u64) {
     let before = clock.ns(now()).0;
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unix = unix_ns();
     let took = clock.ns(now()).0 - before;
-    ((unix.as_nanos() as u64).wrapping_sub(before + took / 2), took)
+    (unix.wrapping_sub(before + took / 2), took)
 }
 
 #[cfg(test)]

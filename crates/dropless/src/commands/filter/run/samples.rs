@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::mem;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 use capture::pcapng::{Direction, Interface, PacketHead, Statistics, preamble};
@@ -14,6 +13,7 @@ use rules::{Malformed, RuleSet};
 use xdp::{Sample, SampleCounts};
 
 use crate::plan::SamplePlan;
+use crate::run::clock::unix_ns;
 
 /// Bytes of a packet that samples have, at most.
 const SNAP_LEN: u32 = 256;
@@ -58,7 +58,7 @@ impl Writer {
             file,
             len: 0,
             waiting: (Vec::new(), 0),
-            begun_ns: world_ns(),
+            begun_ns: unix_ns(),
             written: 0,
             failed: None,
         };
@@ -117,7 +117,7 @@ impl Writer {
         let all = told.denied + told.denied_missed;
         let last = Statistics {
             from_ns: self.begun_ns,
-            to_ns: world_ns(),
+            to_ns: unix_ns(),
             received: all,
             accepted: all,
             dropped: all.saturating_sub(self.written),
@@ -153,12 +153,6 @@ fn may_go(path: &Path) -> bool {
             .is_ok_and(|read| read == 0 || begins == PCAPNG),
         Err(_) => matches!(report::input::is_there(path), Ok(false)),
     }
-}
-
-/// Now, ns since the epoch of Unix.
-fn world_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_nanos() as u64
 }
 
 /// From the clock that samples are stamped by to that of the world, ns.
