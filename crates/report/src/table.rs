@@ -47,7 +47,7 @@ impl Cell {
     }
 
     /// Such a part in percent.
-    pub(crate) fn share(part: f64) -> Self {
+    pub fn share(part: f64) -> Self {
         Self::bar(part, format!("{:.1} %", part * 100.0))
     }
 

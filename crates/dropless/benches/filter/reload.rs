@@ -142,16 +142,13 @@ fn process_of(lab: &Lab) -> Result<u32, String> {
 }
 
 fn dropless_with(path: &str) -> Option<u32> {
-    let entries = fs::read_dir("/proc").ok()?;
-    let ids = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let ids = host::Sys::at("/").processes();
     let is_it = |id: &u32| {
         let comm = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
         let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         comm.trim() == "dropless" && line.split(|byte| *byte == 0).any(|word| word == path.as_bytes())
     };
-    ids.into_iter().find(is_it)
+    ids.iter().filter_map(|id| id.parse().ok()).find(is_it)
 }
 
 /// Of `forward` between two ports that always have something: by its own rows of a tenth of a second.

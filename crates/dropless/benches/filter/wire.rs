@@ -167,10 +167,9 @@ impl Wire {
 
 /// The thread of a veth's queue, of which there is one at a time: tests and benchmarks take turns.
 fn napi_thread() -> Option<i32> {
-    let all = std::fs::read_dir("/proc").ok()?;
     let of = |id: i32| std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
-    all.flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+    let all = host::Sys::at("/").processes().into_iter();
+    all.filter_map(|id| id.parse().ok())
         .filter(|id| of(*id).starts_with("napi/far0"))
         .max()
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use host::Sys;
 use host::cpu::USER_HZ;
 use procfs_core::FromRead as _;
 use procfs_core::process::Schedstat;
@@ -36,14 +37,11 @@ impl CpuWatch {
         let is_ksoftirqd = |id: &String| {
             fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.starts_with("ksoftirqd/"))
         };
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = processes
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        let processes = Sys::at("/").processes().into_iter();
         Self {
             near,
             far,
-            ksoftirqd: numbers
+            ksoftirqd: processes
                 .filter(is_ksoftirqd)
                 .map(|id| format!("/proc/{id}/schedstat"))
                 .collect(),

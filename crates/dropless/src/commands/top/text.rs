@@ -350,7 +350,7 @@ fn queues(state: &State, style: &Style) -> Table {
                 Cell::right(queue.queue.to_string()),
                 Cell::right(queue.core.to_string()),
                 Cell::right(number::count(queue.packets)),
-                Cell::right(format!("{:.1} %", queue.share * 100.0)),
+                Cell::share(queue.share),
                 bar(queue.share, style),
             ],
         );
@@ -365,8 +365,8 @@ fn workers(state: &State, style: &Style) -> Table {
         table.item(
             &format!("core {}", summary.core),
             [
-                Cell::left(summary.roles.join("+")),
-                Cell::right(format!("{:.1} %", summary.busy_share * 100.0)),
+                Cell::left(summary.roles.join(", ")),
+                Cell::share(summary.busy_share),
                 bar(summary.busy_share, style),
                 Cell::right(number::count(worker.stalls)),
                 Cell::right(number::time(summary.poll_gap_ns_max as f64)),
