@@ -22,7 +22,7 @@ pub use malformed::Malformed;
 pub use prefix::Prefix;
 pub use reference::{Decision, Groups, Step};
 pub use rule::{
-    Action, Choice, End, Flags, Fragment, Network, Rate, Rule, RuleSet, Unmet, Verdict, Vlan, When,
+    Action, Choice, End, Flags, Fragment, Network, Place, Rate, Rule, RuleSet, Unmet, Verdict, Vlan, When,
 };
 pub use tables::Tables;
 pub use text::{LIMITS_MAX, Problem, RATE_MAX, RULES_MAX, parse};

@@ -1,5 +1,6 @@
 //! A rule: what it does with the packets that fulfil all its conditions.
 
+use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,6 +15,16 @@ pub enum Verdict {
     Allow,
     /// It is dropped.
     Deny,
+}
+
+impl Verdict {
+    /// As the language says it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
 }
 
 /// What a rule does.
@@ -290,7 +301,31 @@ pub struct RuleSet {
     pub default: Verdict,
 }
 
+/// Where a rule stands: `edge.rules:7`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'s> {
+    /// The file.
+    pub file: &'s str,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.file, self.line)
+    }
+}
+
 impl RuleSet {
+    /// Where one of its rules stands.
+    pub fn place(&self, rule: &Rule) -> Place<'_> {
+        let (file, line) = rule.place;
+        Place {
+            file: &self.files[file],
+            line,
+        }
+    }
+
     /// All reasons that some rule asks for.
     pub fn reasons(&self) -> u16 {
         let asked = self.rules.iter().filter_map(|rule| rule.when.malformed);

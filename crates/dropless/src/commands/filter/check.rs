@@ -116,7 +116,8 @@ fn mistakes(problems: &[Problem], console: Console) -> Result<u8> {
 fn told(set: &RuleSet, rule: usize, why: Never) -> NeverMet {
     let place = |rule: usize| {
         let rule = &set.rules[rule];
-        (set.files[rule.place.0].clone(), rule.place.1, rule.text.clone())
+        let place = set.place(rule);
+        (place.file.to_owned(), place.line, rule.text.clone())
     };
     let behind = match why {
         Never::Impossible => None,

@@ -151,8 +151,8 @@ struct Test<'r> {
 impl<'r> Test<'r> {
     fn new(set: &RuleSet, tables: &'r Tables, has_lines: bool) -> Self {
         let met = |rule: &rules::Rule| Met {
-            file: set.files[rule.place.0].clone(),
-            line: Some(rule.place.1),
+            file: set.place(rule).file.to_owned(),
+            line: Some(set.place(rule).line),
             rule: rule.text.clone(),
             packets: 0,
             bytes: 0,
@@ -174,7 +174,7 @@ impl<'r> Test<'r> {
                 default: Met {
                     file: String::new(),
                     line: None,
-                    rule: format!("default {}", word(set.default)),
+                    rule: format!("default {}", set.default.word()),
                     packets: 0,
                     bytes: 0,
                 },
@@ -218,7 +218,7 @@ impl<'r> Test<'r> {
                 let by = met
                     .line
                     .map_or_else(|| "default".to_owned(), |line| format!("{}:{line}", met.file));
-                format!("{} {by}", word(decision.verdict))
+                format!("{} {by}", decision.verdict.word())
             }
         };
         if let Some(printer) = &mut self.printer {
@@ -233,13 +233,6 @@ impl<'r> Test<'r> {
     fn finish(mut self) -> Tested {
         self.tested.malformed.retain(|reason| reason.packets > 0);
         self.tested
-    }
-}
-
-pub(super) const fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Allow => "allow",
-        Verdict::Deny => "deny",
     }
 }
 

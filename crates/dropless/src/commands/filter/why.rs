@@ -8,7 +8,7 @@ use dissect::{Clock, Printer, Show, TimeFormat};
 use report::out;
 use rules::{Action, Decision, Groups, RuleSet, Step, Unmet, Verdict, look};
 
-use super::test::{is_cut, word};
+use super::test::is_cut;
 use crate::run::output::Output;
 
 /// Rules, and what rates have seen.
@@ -60,11 +60,10 @@ impl<'r> Why<'r> {
                 Step::Over => "met, and above the rate: denied".into(),
                 Step::Decided(verdict) => format!("met: {}", past(verdict)),
             };
-            let (file, line) = (&set.files[rule.place.0], rule.place.1);
-            let _ = writeln!(text, "{file}:{line}: {}\n    {said}", rule.text);
+            let _ = writeln!(text, "{}: {}\n    {said}", set.place(rule), rule.text);
         });
         if decision.rule.is_none() {
-            let _ = writeln!(text, "default {}: {}", word(set.default), past(set.default));
+            let _ = writeln!(text, "default {}: {}", set.default.word(), past(set.default));
         }
         let has_rates = set
             .rules

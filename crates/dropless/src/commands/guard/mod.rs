@@ -56,9 +56,8 @@ fn allow_list(plan: &GuardPlan) -> Result<RuleSet> {
     for rule in &set.rules {
         ensure!(
             rule.action == Action::Decide(Verdict::Allow),
-            "{}:{}: `{}`: an allow-list has `allow` rules only; the others belong to --rules",
-            set.files[rule.place.0],
-            rule.place.1,
+            "{}: `{}`: an allow-list has `allow` rules only; the others belong to --rules",
+            set.place(rule),
             rule.text
         );
     }

@@ -71,7 +71,7 @@ impl Session {
             let rule = decision.rule.and_then(|rule| set.rules.get(usize::from(rule)));
             let by = rule.map_or_else(
                 || "`default deny`".to_owned(),
-                |rule| format!("{}:{} `{}`", set.files[rule.place.0], rule.place.1, rule.text),
+                |rule| format!("{} `{}`", set.place(rule), rule.text),
             );
             bail!(
                 "these rules would cut off the SSH session that they are typed in (from {} to {}): {what} is denied by {by}; allow it in a line before that, or add --force",

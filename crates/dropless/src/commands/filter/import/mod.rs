@@ -19,7 +19,6 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::ValueHint;
 use report::number::counted;
 use report::out;
-use rules::Verdict;
 
 use flat::{Flat, Line};
 use ruleset::Hook;
@@ -170,11 +169,11 @@ fn print(name: &str, flat: &Flat) -> Imported {
             }
         }
     }
-    let default = match flat.default {
-        Verdict::Allow => "allow",
-        Verdict::Deny => "deny",
-    };
-    let _ = writeln!(text, "{:<50} # policy", format!("default {default}"));
+    let _ = writeln!(
+        text,
+        "{:<50} # policy",
+        format!("default {}", flat.default.word())
+    );
     if left_out > 0 {
         let _ = writeln!(told, "{} left out", counted(left_out, "rule"));
     }

@@ -169,7 +169,7 @@ fn comment(sample: &Sample, set: Option<&RuleSet>) -> String {
     let by = match set.map(|set| (set, set.rules.get(number))) {
         None => format!("rule {} of generation {}", number + 1, sample.generation),
         Some((_, None)) => "default deny".to_owned(),
-        Some((set, Some(rule))) => format!("{}:{} {}", set.files[rule.place.0], rule.place.1, rule.text),
+        Some((set, Some(rule))) => format!("{} {}", set.place(rule), rule.text),
     };
     let reason = usize::from(sample.malformed).checked_sub(1);
     let reason = reason.and_then(|reason| Malformed::ALL.get(reason));

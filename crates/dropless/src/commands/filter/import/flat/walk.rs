@@ -116,7 +116,7 @@ impl<'r> Walk<'r> {
                         } else {
                             policy
                         };
-                        self.rule(word(verdict), &when, &rule.place)?;
+                        self.rule(verdict.word(), &when, &rule.place)?;
                         if when == all {
                             return Ok(());
                         }
@@ -133,7 +133,7 @@ impl<'r> Walk<'r> {
                             Ok(_) => {
                                 self.inline((&chain.table, name), &when)?;
                                 if is_goto {
-                                    self.rule(word(policy), &when, &rule.place)?;
+                                    self.rule(policy.word(), &when, &rule.place)?;
                                 }
                             }
                             Err(why) => self.not_simple(rule, &why),
@@ -143,7 +143,7 @@ impl<'r> Walk<'r> {
             }
         }
         if self.is_joined {
-            self.rule(word(policy), &all, "policy")?;
+            self.rule(policy.word(), &all, "policy")?;
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl<'r> Walk<'r> {
                 };
                 match &part.then {
                     Target::Decide(verdict) => {
-                        self.rule(word(*verdict), &when, &rule.place)?;
+                        self.rule(verdict.word(), &when, &rule.place)?;
                         if when == *all {
                             return Ok(());
                         }
@@ -248,13 +248,6 @@ impl<'r> Walk<'r> {
             default,
             from: chosen.iter().map(told).collect(),
         }
-    }
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Allow => "allow",
-        Verdict::Deny => "deny",
     }
 }
 
