@@ -38,7 +38,7 @@ fn template(frame_size: usize, lane: u16) -> Result<Template, wire::TemplateErro
 /// The three loops, in the order in which a packet meets them.
 #[allow(clippy::too_many_lines, reason = "one loop after the other")]
 fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Result<(), Box<dyn Error>> {
-    let (near, far) = eal.ring_pair_queues("loops", 1024, 1)?;
+    let (near, far) = eal.ring_pair("loops", 1024, 1)?;
     let config = PortConfig::default();
     let (mut near, mut near_rx, mut near_tx) = Port::by_name(eal, &near)?.configure(&config, pool)?;
     let (mut far, mut far_rx, mut far_tx) = Port::by_name(eal, &far)?.configure(&config, pool)?;

@@ -24,19 +24,9 @@ unsafe impl Send for Ring {}
 const QUEUES_MAX: u16 = 16;
 
 impl Eal {
-    /// Makes two ports wired back to back by rings of `size` packets: what one sends, the other receives. Their
-    /// names are returned.
-    pub fn ring_pair(&self, name: &str, size: usize) -> Result<(String, String), PortError> {
-        self.ring_pair_queues(name, size, 1)
-    }
-
-    /// Like [`Eal::ring_pair`], with `queues` queues each way: queue n is wired to queue n.
-    pub fn ring_pair_queues(
-        &self,
-        name: &str,
-        size: usize,
-        queues: u16,
-    ) -> Result<(String, String), PortError> {
+    /// Makes two ports wired back to back by rings of `size` packets: what one sends, the other receives. Each has
+    /// `queues` queues each way, of which queue n is wired to queue n. Their names are returned.
+    pub fn ring_pair(&self, name: &str, size: usize, queues: u16) -> Result<(String, String), PortError> {
         let there = make_rings(&format!("{name}_ab"), size, queues)?;
         let back = make_rings(&format!("{name}_ba"), size, queues)?;
         let a = port_from_rings(&format!("{name}_a"), &back, &there)?;
@@ -48,13 +38,9 @@ impl Eal {
         Ok((self.name_of(a, name)?, self.name_of(b, name)?))
     }
 
-    /// Makes a port wired to itself by a ring of `size` packets: what it sends, it receives. Its name is returned.
-    pub fn ring_loop(&self, name: &str, size: usize) -> Result<String, PortError> {
-        self.ring_loop_queues(name, size, 1)
-    }
-
-    /// Like [`Eal::ring_loop`], with `queues` queues, each wired to itself.
-    pub fn ring_loop_queues(&self, name: &str, size: usize, queues: u16) -> Result<String, PortError> {
+    /// Makes a port with `queues` queues, each wired to itself by a ring of `size` packets: what it sends, it receives. Its
+    /// name is returned.
+    pub fn ring_loop(&self, name: &str, size: usize, queues: u16) -> Result<String, PortError> {
         let rings = make_rings(name, size, queues)?;
         let port = port_from_rings(name, &rings, &rings)?;
         self.rings().push(RingGroup {

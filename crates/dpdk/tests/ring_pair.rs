@@ -17,7 +17,7 @@ fn packets_cross_a_ring_pair() {
     ];
     let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
     let mut pool = Pool::new(&eal, "packets", 1023, 128, 2048, None).unwrap();
-    let (a, b) = eal.ring_pair("wire", 256).unwrap();
+    let (a, b) = eal.ring_pair("wire", 256, 1).unwrap();
     assert_eq!(eal.ports(), [a.clone(), b.clone()]);
     let config = PortConfig::default();
     let (mut port_a, _, mut tx) = Port::by_name(&eal, &a)

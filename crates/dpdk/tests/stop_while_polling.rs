@@ -14,7 +14,7 @@ use dpdk::{Burst, Pool, Port, PortConfig};
 fn stopping_waits_for_the_workers() {
     let eal = support::eal("stop");
     let pool = Pool::new(&eal, "packets", 2047, 64, 2048, None).unwrap();
-    let name = eal.ring_loop("loop", 512).unwrap();
+    let name = eal.ring_loop("loop", 512, 1).unwrap();
     let config = PortConfig::default();
     let (mut port, rx, tx) = Port::by_name(&eal, &name)
         .unwrap()

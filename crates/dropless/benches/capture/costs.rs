@@ -108,7 +108,7 @@ impl<'e> Bed<'e> {
         };
         let mut all = Vec::new();
         for port in 0..QUEUES {
-            let name = eal.ring_loop(&format!("{name}{port}"), depth)?;
+            let name = eal.ring_loop(&format!("{name}{port}"), depth, 1)?;
             let (mut port, mut rx, tx) =
                 Port::by_name(eal, &name)?.configure(&PortConfig::default(), pool)?;
             port.start()?;

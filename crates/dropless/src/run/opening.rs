@@ -83,9 +83,9 @@ impl<'e> Opening<'_, 'e> {
                 let (slots, queues) = (*size as usize, config.rx_queues.max(config.tx_queues));
                 let config = both_ways(config, queues);
                 if *direct {
-                    return start(&dpdk.eal.ring_loop_queues(name, slots, queues)?, &config);
+                    return start(&dpdk.eal.ring_loop(name, slots, queues)?, &config);
                 }
-                let (near, far) = dpdk.eal.ring_pair_queues(name, slots, queues)?;
+                let (near, far) = dpdk.eal.ring_pair(name, slots, queues)?;
                 let mut near = start(&near, &config)?;
                 near.far = Some(Box::new(start(&far, &config)?));
                 Ok(near)
