@@ -34,6 +34,19 @@ pub struct Balance {
     pub unexplained: u64,
 }
 
+impl Charge {
+    /// All that `place` counted, of a result that allotted nothing.
+    pub(crate) fn whole(place: Place, count: u64) -> Self {
+        Self {
+            place: place.name.into_owned(),
+            owner: place.owner,
+            precision: place.precision,
+            counted: count,
+            charged: count,
+        }
+    }
+}
+
 impl Balance {
     /// Allots what is missing to the places, each at most what it counted.
     pub fn of(entered: u64, left: u64, counted: impl IntoIterator<Item = (Place, u64)>) -> Self {
@@ -44,11 +57,8 @@ impl Balance {
             let charged = counted.min(missing);
             missing -= charged;
             Charge {
-                place: place.name.into_owned(),
-                owner: place.owner,
-                precision: place.precision,
-                counted,
                 charged,
+                ..Charge::whole(place, counted)
             }
         };
         let places = counted.into_iter().map(charge).collect();
@@ -70,6 +80,13 @@ impl Balance {
         let on_purpose = self.places.iter().filter(|charge| charge.owner == Owner::Purpose);
         let missing = self.entered.saturating_sub(self.left);
         on_purpose.fold(missing, |lost, charge| lost.saturating_sub(charge.charged))
+    }
+
+    /// What of the missing packets this place was charged with.
+    pub fn charged(&self, place: &str) -> u64 {
+        let mut places = self.places.iter();
+        let found = places.find(|charge| charge.place == place);
+        found.map_or(0, |charge| charge.charged)
     }
 
     /// A part of what entered (0 to 1); `None` when nothing did.

@@ -105,6 +105,12 @@ pub const OVERSIZED: &str = "oversized";
 pub const TO_KERNEL: &str = "to_kernel";
 /// What was addressed to the host, whose tap did not take it, or for which the worker had no time.
 pub const KERNEL_FULL: &str = "kernel_full";
+/// What a reflector got that is neither IPv4 nor IPv6.
+pub const NOT_IP: &str = "not_ip";
+/// What it got that is IP, and no UDP.
+pub const NOT_UDP: &str = "not_udp";
+/// What it got that is UDP, and no probe (`--only-ours`).
+pub const NOT_OURS: &str = "not_ours";
 /// What begins the names of a reflector's places.
 const REFLECTOR: &str = "reflector_";
 
@@ -133,7 +139,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 28] = [
+pub static PLACES: [Place; 31] = [
     place(LATE, Path, Exact, "returned after the drain time", true),
     place(TOO_OLD, Path, AtMost, "older than the sequence window", true),
     place(CORRUPT, Path, Exact, "returned damaged", true),
@@ -198,6 +204,10 @@ pub static PLACES: [Place; 28] = [
     ),
     place(CUT_OFF, Purpose, Exact, "read when the run was ended", false),
     place(DENIED, Purpose, Exact, "denied by a rule (--rules)", false),
+    // Neighbour discovery, ARP for others: whoever drops these has lost no probe.
+    place(NOT_IP, Purpose, Exact, "neither IPv4 nor IPv6: no probe", false),
+    place(NOT_UDP, Purpose, Exact, "no UDP: no probe", false),
+    place(NOT_OURS, Purpose, Exact, "no probe (--only-ours)", false),
     place(
         TO_KERNEL,
         Purpose,
@@ -296,6 +306,12 @@ impl Place {
             meaning: "",
             always: false,
         }
+    }
+
+    /// A place where a reflector drops frames: one that it must not return it drops on purpose, as its job says.
+    pub fn of_reflecting(name: &str) -> Self {
+        let known = PLACES.iter().find(|place| place.name == name);
+        known.map_or_else(|| Self::of_job(name.to_owned()), Self::clone)
     }
 
     /// The order in which places are charged: what saw the packets themselves first, what only counted frames last.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::balance::Balance;
+use crate::balance::{Balance, Charge};
 use crate::bunch::Bunch;
 use crate::ledger::Ledger;
 use crate::note::Note;
-use crate::place::NOT_AWAITED;
+use crate::place::{NOT_AWAITED, Owner, Place, RX_ERROR, RX_MISSED, RX_NO_BUFFER};
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, Percentiles, PoolSummary, PortSummary,
     QueueSummary, StreamSummary, WorkerSummary,
@@ -177,7 +177,7 @@ pub struct ReflectSummary {
     pub reasons: Vec<Note>,
     /// Frames received.
     pub received: u64,
-    /// Frames sent back.
+    /// Frames sent back: what the ports took, less what they or the interfaces below them did not send.
     pub returned: u64,
     /// ARP, NDP and echo requests answered, part of `returned`.
     pub answered: u64,
@@ -185,15 +185,15 @@ pub struct ReflectSummary {
     pub told: u64,
     /// Frames not sent back, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Where every frame went.
+    /// Where every frame went that came to the ports, and every copy that the fault injector made.
     #[serde(skip_serializing_if = "Balance::is_empty")]
     pub ledger: Balance,
-    /// What the fault injector did, by kind (`fault_drop`, `fault_duplicate`, ...); empty without `--fault`.
-    /// What it dropped stands in `dropped` too.
+    /// What the fault injector did, by kind (`drop`, `duplicate`, ...), and how many probes it saw; empty without `--fault`.
+    /// What it dropped is not among `dropped`: the ledger has it as `fault_drop`.
     pub faults: BTreeMap<String, u64>,
     /// Mean rate received, in packets per second.
     pub rate_rx_pps: f64,
-    /// Mean rate sent back, in packets per second.
+    /// Mean rate of `returned`, in packets per second.
     pub rate_tx_pps: f64,
     /// Time the reflector ran, in seconds.
     pub duration_s: f64,
@@ -221,7 +221,52 @@ nothing_yet! {
 }
 
 impl ReflectSummary {
-    /// The process exit code: 0 when valid, else 2. What a reflector drops by rule is its job, not a loss.
+    /// The ledger, or what stands for it in results of earlier versions: they had none, or left out of it what ports missed.
+    pub fn balance(&self) -> Balance {
+        let mut balance = self.ledger.clone();
+        if balance.is_empty() {
+            let dropped = self.dropped.iter().filter(|(_, count)| **count > 0);
+            balance.entered = self.received;
+            balance.left = self.returned;
+            balance.places = dropped
+                .map(|(name, count)| Charge::whole(Place::of_reflecting(name), *count))
+                .collect();
+        }
+        let missed: [(_, fn(&PortSummary) -> u64); 3] = [
+            (RX_NO_BUFFER, |port| port.rx_nombuf),
+            (RX_MISSED, |port| port.rx_missed),
+            (RX_ERROR, |port| port.rx_errors),
+        ];
+        for (name, of) in missed {
+            let count = self.ports.iter().map(of).fold(0, u64::saturating_add);
+            if count > 0 && balance.places.iter().all(|charge| charge.place != name) {
+                balance.entered = balance.entered.saturating_add(count);
+                balance.places.push(Charge::whole(Place::named(name), count));
+            }
+        }
+        balance
+    }
+
+    /// Frames that may have been probes and did not go back: missed by the ports, dropped for a reason that probes can have,
+    /// or not sent. What never was a probe, and what was dropped on purpose, is none of them.
+    pub fn lost(&self) -> u64 {
+        let balance = self.balance();
+        let places = balance.places.iter();
+        let lost = places.filter(|charge| Place::named(&charge.place).owner != Owner::Purpose);
+        lost.fold(balance.unexplained, |sum, charge| {
+            sum.saturating_add(charge.charged)
+        })
+    }
+
+    /// These as a part (0 to 1) of the frames that were to go back and may have been probes; `None` when there were none.
+    pub fn loss(&self) -> Option<f64> {
+        let others = self.answered.saturating_add(self.told);
+        let (lost, returned) = (self.lost(), self.balance().left.saturating_sub(others));
+        let probes = returned.saturating_add(lost);
+        (probes > 0).then(|| lost as f64 / probes as f64)
+    }
+
+    /// The process exit code: 0 when valid, else 2. Whoever sent the probes judges what became of them.
     pub fn exit_code(&self) -> u8 {
         exit_code(self.verdict, &[], true)
     }

@@ -20,11 +20,13 @@ fn help(name: &str) -> &'static str {
         "pool_buffers" => "Packet buffers in all.",
         "pool_free_buffers" => "Packet buffers that are in the pool.",
         "intended_packets_total" => "Packets that were scheduled.",
-        "sent_packets_total" => "Packets that the driver accepted.",
+        "sent_packets_total" => {
+            "Packets that the driver accepted, also where the port then failed to send them."
+        }
         "received_packets_total" => "Distinct packets received in time.",
         "captured_packets_total" => "Of a capture, frames put into its ring.",
         "lost_packets_total" => {
-            "Packets missing from the intervals old enough to be judged; of a reflector, frames not returned; of a capture, frames lost before its ring."
+            "Packets missing from the intervals old enough to be judged; of what has no intervals of its own, packets lost at any place that nobody asked for (of a capture before its ring; of a reflector all but what never was a probe)."
         }
         "unsent_packets_total" => "Packets that were scheduled and never sent.",
         "duplicate_packets_total" => "Further copies of packets already received.",

@@ -214,7 +214,8 @@ pub trait Active {
 
 /// What a run comes to.
 pub trait Summary: Outcome + RunResult {
-    /// Makes the totals of `state` those of the result.
+    /// Makes the totals of `state` those of the result, and its places those of the ledger. What a driver took stays as it is
+    /// (`Totals::sent`), whatever of it was not sent: a counter of metrics never falls.
     fn total(&self, state: &mut State);
 
     /// Makes the state that was told last what the result says.

@@ -5,6 +5,7 @@ mod expect;
 mod interval;
 mod ledger;
 mod pacer;
+mod reflected;
 mod schedule;
 mod search;
 mod search_bunches;

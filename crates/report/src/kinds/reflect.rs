@@ -3,10 +3,12 @@
 mod frames;
 mod page;
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use maud::Markup;
-use measure::{PortSummary, ReflectSummary};
+use measure::place::{Owner, RX_ERROR, RX_MISSED, RX_NO_BUFFER};
+use measure::{Balance, Place, PortSummary, ReflectSummary};
 
 use crate::kind::{Entry, Kind, Part, Tile, Verdict};
 use crate::machine;
@@ -36,9 +38,6 @@ pub const KIND: Entry = Entry {
     metrics: &[],
 };
 
-/// Frames that are dropped for these reasons never were probes: neighbour discovery, ARP for others.
-const NOT_PROBES: [&str; 3] = ["not_ip", "not_udp", "not_ours"];
-
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<ReflectSummary, ReadError> {
     read::result(run, &KIND, |_| Ok(()))
@@ -54,14 +53,13 @@ impl Kind for ReflectSummary {
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
-        let (probes, dropped) = probes(self);
         match name {
             "rate_tx" => Some(self.rate_tx_pps),
             "rate_rx" => Some(self.rate_rx_pps),
-            "sent" => Some(self.returned as f64),
+            "sent" => Some(self.balance().left as f64),
             "received" => Some(self.received as f64),
-            "loss" => (probes > 0).then(|| dropped as f64 / probes as f64),
-            "lost" => Some(dropped as f64),
+            "loss" => self.loss(),
+            "lost" => Some(self.lost() as f64),
             "rx_missed" => Some(machine::missed(&self.ports) as f64),
             _ => None,
         }
@@ -72,7 +70,7 @@ impl Kind for ReflectSummary {
         Tile::known([
             ("returned", value("rate_tx").map(pps)),
             ("received", value("rate_rx").map(pps)),
-            ("probes dropped", value("loss").map(loss)),
+            ("probes lost", value("loss").map(loss)),
             ("lasted", Some(time(self.duration_s * 1e9))),
         ])
     }
@@ -87,7 +85,7 @@ impl Kind for ReflectSummary {
     }
 
     fn headline(&self, style: &Style) -> String {
-        let paint = match machine::missed(&self.ports) {
+        let paint = match lost(&self.balance()) {
             0 => Paint::Good,
             _ => Paint::Warn,
         };
@@ -112,48 +110,53 @@ impl Kind for ReflectSummary {
 
     /// What a reflector drops need not have been a probe, and the intervals do not tell.
     fn about_loss(&self) -> Option<String> {
-        let all = self
-            .dropped
-            .values()
-            .fold(0_u64, |sum, number| sum.saturating_add(*number));
-        let (_, probes) = probes(self);
-        match probes {
-            _ if all == 0 => None,
-            0 => Some("None of these frames was a probe, so no probe was lost here.".to_owned()),
-            _ if probes == all => None,
-            some => Some(format!("Of these frames {} were probes.", count(some))),
+        let others = self.dropped.iter().filter(|(reason, _)| !may_be_probe(reason));
+        match others.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count)) {
+            0 => None,
+            _ if self.lost() == 0 => {
+                Some("None of these frames was a probe, so no probe was lost here.".to_owned())
+            }
+            others => Some(format!("{} of these frames were no probes.", count(others))),
         }
     }
 }
 
-/// The one sentence about a reflector that ran.
-fn outcome(summary: &ReflectSummary) -> String {
-    let (received, returned) = (summary.received, summary.returned);
-    let what = if received == returned && received > 0 {
-        format!("{} received, every one returned", counted(received, "frame"))
-    } else {
-        format!(
-            "{} received, {} returned",
-            counted(received, "frame"),
-            count(returned)
-        )
-    };
-    match machine::missed(&summary.ports) {
-        0 => what,
-        missed => format!("{what}, {} missed by its ports", count(missed)),
-    }
+/// Whether what went to this place may have been a probe that was to go back.
+fn may_be_probe(place: &str) -> bool {
+    Place::named(place).owner != Owner::Purpose
 }
 
-/// Probes that a reflector got, and those of them that it dropped.
-fn probes(summary: &ReflectSummary) -> (u64, u64) {
-    let (mut others, mut dropped) = (summary.answered.saturating_add(summary.told), 0_u64);
-    for (reason, number) in &summary.dropped {
-        let sum = if NOT_PROBES.contains(&reason.as_str()) {
-            &mut others
-        } else {
-            &mut dropped
-        };
-        *sum = sum.saturating_add(*number);
+/// What was not returned and not dropped by rule, as far as it was counted: results of before there was a ledger did not all
+/// add up.
+fn lost(balance: &Balance) -> u64 {
+    let places = balance.places.iter();
+    let lost = places.filter(|charge| charge.owner != Owner::Purpose);
+    lost.fold(balance.unexplained, |sum, charge| {
+        sum.saturating_add(charge.charged)
+    })
+}
+
+/// The one sentence about a reflector that ran.
+fn outcome(summary: &ReflectSummary) -> String {
+    let balance = summary.balance();
+    // What was never received could not be returned; copies that the injector made do not make up for others.
+    let is_received = |place: &str| ![RX_MISSED, RX_NO_BUFFER, RX_ERROR].contains(&place);
+    let mut places = balance.places.iter().filter(|charge| is_received(&charge.place));
+    let are_all_back = balance.unexplained == 0 && places.all(|charge| charge.charged == 0);
+    let received = counted(summary.received, "frame");
+    let mut what = if are_all_back && balance.left >= summary.received && summary.received > 0 {
+        format!("{received} received, every one returned")
+    } else {
+        format!("{received} received, {} returned", count(balance.left))
+    };
+    let missed = balance.charged(RX_MISSED);
+    for (packets, how) in [
+        (lost(&balance).saturating_sub(missed), "lost"),
+        (missed, "missed by its ports"),
+    ] {
+        if packets > 0 {
+            let _ = write!(what, ", {} {how}", count(packets));
+        }
     }
-    (summary.received.saturating_sub(others), dropped)
+    what
 }

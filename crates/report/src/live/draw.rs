@@ -111,7 +111,7 @@ fn fields(state: &State) -> Vec<Field> {
             tx,
             packets("received", total.received),
             packets("returned", total.sent),
-            bad("dropped", total.lost),
+            bad("lost", total.lost),
         ],
         Phase::Filtering | Phase::Forwarding => {
             let mut fields = vec![

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use measure::place::Owner;
-use measure::{FlowsSummary, Judged, Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
+use measure::{Balance, FlowsSummary, Judged, Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
@@ -90,6 +90,14 @@ impl State {
             .iter()
             .map(|consumer| consumer.lost)
             .fold(0, u64::saturating_add)
+    }
+
+    /// Makes the places those of the ledger, as far as each was charged.
+    pub fn take_places(&mut self, ledger: &Balance) {
+        self.places.clear();
+        let charges = ledger.places.iter();
+        self.add_places(charges.map(|charge| (charge.place.clone(), charge.charged)));
+        self.add_places([("unexplained", ledger.unexplained)]);
     }
 
     /// Adds packets to the places that dropped them; a place that dropped none is not listed.

@@ -10,7 +10,7 @@ use crate::number::count;
 pub struct Totals {
     /// Packets that were scheduled.
     pub intended: u64,
-    /// Packets that the driver accepted; of a reflector: returned.
+    /// Packets that the driver accepted; of a reflector: of what it returned.
     pub sent: u64,
     /// Of a forwarder: those of `sent` that its host sent, and no port received.
     pub sent_own: u64,
@@ -18,8 +18,8 @@ pub struct Totals {
     pub received: u64,
     /// Of a capture: frames put into its ring, less than `received` where there is a filter, a sample, or no room.
     pub captured: u64,
-    /// Packets missing from the intervals that are old enough to be judged; of a reflector: not returned; of a capture: lost before
-    /// its ring, at any of the places.
+    /// Packets missing from the intervals that are old enough to be judged; of what is no sender: lost at any of the places, those of
+    /// its ports among them, but what was asked for (of a capture before its ring; of a reflector not what never was a probe).
     pub lost: u64,
     /// Packets that are awaited: neither back nor missing for long enough to be judged. As many may be lost, too.
     pub under_way: u64,

@@ -245,7 +245,7 @@ fn the_page_of_a_reflector_says_one_thing() {
         "1,004 frames received, 1,000 returned",
         "<tspan class=\"name\">returned</tspan> 1,000",
         "<tspan class=\"name\">probes</tspan> 845",
-        "<dt>probes dropped</dt><dd>0 %</dd>",
+        "<dt>probes lost</dt><dd>0 %</dd>",
         "4 frames dropped in all",
         "None of these frames was a probe",
         "<dt>returned</dt><dd>499.7 pps</dd>",

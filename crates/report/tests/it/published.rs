@@ -43,6 +43,22 @@ fn what_is_lost_is_what_no_place_was_asked_to_take() {
     assert_eq!(state.lost(), ledger.lost());
     state.add_places([("rx_error", 2), ("filtered", 3)]);
     assert_eq!(state.lost(), ledger.lost() + 2);
+    // At the end they are those of the ledger, as far as each was charged.
+    state.take_places(&ledger);
+    assert_eq!(state.lost(), ledger.lost());
+    assert_eq!(state.places.len(), PLACES.len());
+    // A reflector's, as its result has them: what was no probe is not lost.
+    let dropped = [("not_ip", 3), ("not_udp", 4), ("not_ours", 5), ("fragment", 6)];
+    let (mut state, reflected) = (
+        State::default(),
+        measure::ReflectSummary {
+            dropped: dropped.map(|(name, count)| (name.to_owned(), count)).into(),
+            received: 18,
+            ..measure::ReflectSummary::default()
+        },
+    );
+    state.add_places(dropped);
+    assert_eq!((state.lost(), reflected.lost()), (6, 6));
 }
 
 #[test]

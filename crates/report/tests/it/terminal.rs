@@ -8,10 +8,11 @@
 
 use crate::common;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use measure::{Note, Validity};
+use measure::{Balance, Note, Place, Validity};
 use report::Style;
 use report::terminal::render;
 use unicode_width::UnicodeWidthStr;
@@ -115,6 +116,43 @@ fn the_verdict_comes_last_in_plain_words() {
     assert!(
         text.contains("\n\nINVALID for 2 reasons:\n  - nothing was received\n  - port ring lost its link\n"),
         "{text}"
+    );
+}
+
+/// What was never sent is not returned, whatever a driver took.
+#[test]
+fn a_reflector_has_returned_what_was_sent() {
+    let words = |summary: &measure::ReflectSummary| {
+        let text = render(summary, &at(80));
+        text.lines().last().unwrap().to_owned()
+    };
+    let mut summary = measure::ReflectSummary {
+        dropped: BTreeMap::new(),
+        received: 1000,
+        returned: 1000,
+        ..common::reflected()
+    };
+    assert_eq!(
+        words(&summary),
+        "VALID: 1,000 frames received, every one returned"
+    );
+    let mut with = |entered, left, places: &[(&'static str, u64)]| {
+        let places = places.iter().map(|(name, count)| (Place::named(name), *count));
+        summary.ledger = Balance::of(entered, left, places);
+        words(&summary)
+    };
+    assert_eq!(
+        with(1000, 990, &[("tx_dropped", 10)]),
+        "VALID: 1,000 frames received, 990 returned, 10 lost"
+    );
+    assert_eq!(
+        with(1500, 1000, &[("rx_missed", 500)]),
+        "VALID: 1,000 frames received, every one returned, 500 missed by its ports"
+    );
+    // As many copies as were dropped on purpose.
+    assert_eq!(
+        with(1010, 1000, &[("fault_drop", 10)]),
+        "VALID: 1,000 frames received, 1,000 returned"
     );
 }
 

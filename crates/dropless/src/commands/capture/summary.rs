@@ -233,10 +233,7 @@ impl run::Summary for CaptureSummary {
         state.total.received = self.received;
         state.total.captured = self.captured;
         state.total.lost = self.lost_before_ring();
-        state.places.clear();
-        let charges = self.ledger.places.iter();
-        state.add_places(charges.map(|charge| (charge.place.clone(), charge.charged)));
-        state.add_places([("unexplained", self.ledger.unexplained)]);
+        state.take_places(&self.ledger);
     }
 }
 

@@ -220,7 +220,6 @@ impl Active for ActiveReflect {
             total: Totals {
                 sent: total.returned,
                 received: total.received,
-                lost: total.dropped,
                 received_bytes: self.sides.iter().map(|side| side.counters.bytes.get()).sum(),
                 ..Totals::default()
             },
@@ -239,6 +238,10 @@ impl Active for ActiveReflect {
     }
 
     fn received(&self) -> Vec<Received<'_>> {
+    fn settle(&self, state: &mut State) {
+        state.total.lost = state.lost();
+    }
+
         // The ring of the busiest queue, while anything came.
         let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
         let rate_pps = self.course.rate_pps(most.unwrap_or(0));

@@ -1,6 +1,6 @@
 //! The ledger, the verdict and the summary of a reflecting run.
 
-use measure::place::{FAULT_DROP, HELD, TX_DROPPED, TX_ERROR};
+use measure::place::{FAULT_DROP, HELD, RX_ERROR, RX_MISSED, RX_NO_BUFFER, TX_DROPPED, TX_ERROR};
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, Imbalance, Place, PortSummary, ReflectSummary, Verdict};
 use report::published::State;
@@ -28,13 +28,13 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
         verdict: verdict.validity,
         reasons: verdict.notes(),
         received: total.received,
-        returned: total.returned,
+        returned: ledger.left,
         answered: counters().map(|counters| counters.answered.get()).sum(),
         told: counters().map(|counters| counters.told.get()).sum(),
         dropped: drops(&job.sides),
         faults: faults(&job.sides),
         rate_rx_pps: total.received as f64 / seconds,
-        rate_tx_pps: total.returned as f64 / seconds,
+        rate_tx_pps: ledger.left as f64 / seconds,
         duration_s: seconds,
         ports: ports(job, &ending.ports),
         queues: job.queues(),
@@ -49,24 +49,33 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
     summary
 }
 
-/// What came in, with the copies that the injector made, and where it went: not out, where a port took it and could not send it.
+/// What came to the ports, with the copies that the injector made, and where it went: not out, where a port took it and could
+/// not send it.
 fn ledger(job: &ActiveReflect, total: Total, ends: &[PortEnd]) -> Balance {
     let copies: u64 = job.sides.iter().map(|side| side.faults.duplicate.get()).sum();
     let totals = job.sides.iter().filter_map(|side| side.totals.get());
-    let errors = ends.iter().map(|end| end.summary.tx_errors).sum::<u64>();
-    let thrown_away = thrown_away(ends);
+    let of_ports = |of: fn(&PortSummary) -> u64| ends.iter().map(|end| of(&end.summary)).sum::<u64>();
+    let missed = [
+        (RX_MISSED, of_ports(|port| port.rx_missed)),
+        (RX_NO_BUFFER, of_ports(|port| port.rx_nombuf)),
+        (RX_ERROR, of_ports(|port| port.rx_errors)),
+    ];
+    let unsent = [
+        (TX_ERROR, of_ports(|port| port.tx_errors)),
+        (TX_DROPPED, thrown_away(ends)),
+    ];
     let own = [
-        (TX_ERROR, errors),
-        (TX_DROPPED, thrown_away),
         (FAULT_DROP, fault_drops(&job.sides)),
         (HELD, totals.map(|totals| totals.held).sum()),
     ];
-    let counted = own.map(|(name, count)| (Place::named(name), count)).into_iter();
+    let sum = |counts: &[(&str, u64)]| counts.iter().map(|(_, count)| count).sum::<u64>();
+    let counted = missed.into_iter().chain(unsent).chain(own);
+    let counted = counted.map(|(name, count)| (Place::named(name), count));
     let dropped = drops(&job.sides).into_iter();
     Balance::of(
-        total.received + copies,
-        total.returned.saturating_sub(errors + thrown_away),
-        counted.chain(dropped.map(|(name, count)| (Place::of_job(name), count))),
+        total.received + copies + sum(&missed),
+        total.returned.saturating_sub(sum(&unsent)),
+        counted.chain(dropped.map(|(name, count)| (Place::of_reflecting(&name), count))),
     )
 }
 
@@ -86,8 +95,8 @@ fn ports(job: &ActiveReflect, ends: &[PortEnd]) -> Vec<PortSummary> {
 
 impl run::Summary for ReflectSummary {
     fn total(&self, state: &mut State) {
-        state.total.sent = self.returned;
         state.total.received = self.received;
-        state.total.lost = self.dropped.values().sum();
+        state.total.lost = self.lost();
+        state.take_places(&self.ledger);
     }
 }

@@ -1,13 +1,12 @@
 //! A `reflect` run in a page: where each frame went, queues and cores.
 
 use maud::{Markup, html};
-use measure::ReflectSummary;
+use measure::{Place, ReflectSummary};
 
-use super::NOT_PROBES;
+use super::may_be_probe;
 use crate::html::element::section;
 use crate::html::flow::{self, End, Flow, node};
 use crate::machine;
-use crate::machine::missed;
 
 /// Its sections.
 pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> Markup {
@@ -18,21 +17,30 @@ pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> Markup {
 }
 
 fn of_reflect(summary: &ReflectSummary) -> Flow {
-    let missed = missed(&summary.ports);
-    let plain = summary
-        .returned
+    let balance = summary.balance();
+    let plain = balance
+        .left
         .saturating_sub(summary.answered.saturating_add(summary.told));
-    let mut ends = vec![
-        node("returned", summary.returned, End::Good, "frames sent back"),
-        node("missed", missed, End::Lost, "our receive ring was full"),
-    ];
-    ends.extend(summary.dropped.iter().map(|(reason, packets)| {
-        if NOT_PROBES.contains(&reason.as_str()) {
-            node(reason, *packets, End::Plain, "dropped, and no probe")
+    let mut ends = vec![node("returned", balance.left, End::Good, "frames sent back")];
+    ends.extend(balance.places.iter().map(|charge| {
+        let words = match Place::named(&charge.place).meaning {
+            "" => "dropped",
+            meaning => meaning,
+        };
+        let end = if may_be_probe(&charge.place) {
+            End::Lost
         } else {
-            node(reason, *packets, End::Lost, "dropped")
-        }
+            End::Plain
+        };
+        node(&charge.place, charge.charged, end, words)
     }));
+    let unexplained = balance.unexplained;
+    ends.push(node(
+        "unexplained",
+        unexplained,
+        End::Unknown,
+        "nobody counted it",
+    ));
     let further = vec![
         node("probes", plain, End::Good, "reflected"),
         node("answered", summary.answered, End::Plain, "ARP, NDP and echo"),
@@ -44,15 +52,10 @@ fn of_reflect(summary: &ReflectSummary) -> Flow {
         ),
     ];
     Flow {
-        source: node(
-            "arrived",
-            summary.received.saturating_add(missed),
-            End::Plain,
-            "frames",
-        ),
+        source: node("arrived", balance.entered, End::Plain, "frames"),
         ends,
         // Probes alone are all that was returned.
-        further: if plain == summary.returned {
+        further: if plain == balance.left {
             Vec::new()
         } else {
             further
