@@ -91,10 +91,15 @@ impl Listening {
         }
     }
 
+    /// Whether a row has ended since the last one was written.
+    pub fn has_row(&self) -> bool {
+        self.next_row <= self.elapsed
+    }
+
     /// When the next row ends, if it has.
     pub fn row(&mut self) -> Option<Duration> {
-        let at = self.next_row;
-        (at <= self.elapsed).then(|| {
+        self.has_row().then(|| {
+            let at = self.next_row;
             self.next_row += self.interval;
             at
         })

@@ -150,6 +150,7 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
 
 fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
     let word = |series: &Series| match series.origin {
+        _ if series.origin.is_of_arrivals() && series.tells_missed => "missed or dropped",
         Origin::Reflect | Origin::Capture | Origin::Forward => "dropped",
         Origin::Send | Origin::Older => "lost",
     };
@@ -174,9 +175,13 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
     });
     words.extend(each(series, |_, series| match series.origin {
         Origin::Send => Some("Loss is charged to the interval in which the packet was sent.".to_owned()),
-        Origin::Reflect => Some("What the reflector dropped, of what it received.".to_owned()),
+        Origin::Reflect | Origin::Forward if !series.tells_missed => {
+            Some("Of what was received: what its ports missed is not in intervals.csv.".to_owned())
+        }
+        Origin::Reflect => Some("What its ports missed, or the reflector dropped, of all that came.".to_owned()),
         Origin::Forward => Some(
-            "What was received, not denied, and could not be handed on, of what was received.".to_owned(),
+            "What its ports missed, or was received, not denied, and could not be handed on, of all that came."
+                .to_owned(),
         ),
         Origin::Capture => Some(
             "What was missed before it was received, or found no place in the ring, of all that came."

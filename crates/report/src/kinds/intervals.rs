@@ -22,6 +22,8 @@ pub struct Intervals {
     lost: f64,
     /// What of that came, and was not received.
     missed: f64,
+    /// Whether that is known.
+    tells_missed: bool,
 }
 
 impl Intervals {
@@ -48,6 +50,7 @@ impl Intervals {
             received: series.totals.received,
             lost: series.totals.lost,
             missed: series.totals.missed,
+            tells_missed: series.tells_missed,
         }
     }
 }
@@ -67,13 +70,25 @@ impl Kind for Intervals {
     fn verdict(&self) -> Verdict {
         let (sent, lost, of) = (self.sent as u64, self.lost as u64, self.due() as u64);
         let all = format!("{} {}", counted(sent, "packet"), self.origin.out());
+        let standing = Standing::of_exit(u8::from(lost > 0));
+        let (standing, words) = if self.is_one_way() {
+            (standing, format!("{all}, none expected back"))
+        } else if self.tells_missed {
+            (
+                standing,
+                format!("{all}, {} lost ({})", count(lost), share(lost, of)),
+            )
+        } else {
+            let standing = if lost > 0 { standing } else { Standing::Plain };
+            let dropped = count(lost);
+            (
+                standing,
+                format!("{all}, {dropped} dropped; what its ports missed is not in the file"),
+            )
+        };
         Verdict {
-            standing: Standing::of_exit(u8::from(lost > 0)),
-            words: if self.is_one_way() {
-                format!("{all}, none expected back")
-            } else {
-                format!("{all}, {} lost ({})", count(lost), share(lost, of))
-            },
+            standing,
+            words,
             reasons: vec![
                 "Intervals alone: no ledger says where packets went, and nobody has judged the run."
                     .to_owned(),
@@ -89,6 +104,8 @@ impl Kind for Intervals {
             "rate_tx" | "sent" if self.origin == Origin::Capture => None,
             "captured" if self.origin == Origin::Capture => Some(self.sent),
             "rate_rx" | "received" | "loss" | "lost" if self.is_one_way() => None,
+            // What was dropped is not all that was lost.
+            "loss" | "lost" if !self.tells_missed => None,
             "rate_tx" => span(Channel::Sent).mean(),
             "rate_rx" => span(Channel::Received).mean(),
             "sent" => Some(self.sent),

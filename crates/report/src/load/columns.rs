@@ -8,11 +8,11 @@ use crate::sane::NUMBER_MAX;
 pub enum Origin {
     /// `dropless send`: loss is that of the packets sent in the interval.
     Send,
-    /// `dropless reflect`: frames received, returned and dropped.
+    /// `dropless reflect`: frames received, returned, dropped of these, and missed before.
     Reflect,
     /// `dropless capture`: frames received, captured, dropped of these, and missed before.
     Capture,
-    /// `dropless forward`: frames received, handed on, and dropped; and those that a rule denied.
+    /// `dropless forward`: frames received, handed on, and dropped; those that a rule denied; and missed before.
     Forward,
     /// The older dpdk-project: five columns, of which `drop_rate` is a share (1 - rx/tx).
     Older,
@@ -117,6 +117,13 @@ impl Columns {
             places,
             names,
         })
+    }
+
+    /// Whether the rows say what was missed before it was received. Those of `reflect` and `forward` once did not, and what is
+    /// not told is not 0; what is sent can be missed by nobody before.
+    pub(super) fn tells_missed(&self) -> bool {
+        let is_asked = matches!(self.origin, Origin::Reflect | Origin::Forward);
+        !is_asked || self.names.iter().any(|name| name == "missed")
     }
 
     pub(super) fn row(&self, line: &str) -> Result<Row, String> {

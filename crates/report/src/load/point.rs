@@ -95,9 +95,9 @@ pub struct Counts {
     pub sent: f64,
     /// Received.
     pub received: f64,
-    /// Lost (of a reflector: dropped).
+    /// Lost (of what arrived: dropped, or missed).
     pub lost: f64,
-    /// What of that came, and was not received (of a capture).
+    /// What of that came, and was not received.
     pub missed: f64,
     /// Due and not sent.
     pub unsent: f64,

@@ -1,4 +1,4 @@
-//! `intervals.csv` of `send`, of `reflect` and of the older dpdk-project, read row by row into a series of bounded length.
+//! `intervals.csv` of every kind of run and of the older dpdk-project, read row by row into a series of bounded length.
 
 use std::path::Path;
 
@@ -41,6 +41,8 @@ pub struct Series {
     pub rows: u64,
     /// What its rows say against each other.
     pub contradictions: Contradictions,
+    /// Whether what was lost is all of it: not where nothing says what ports missed.
+    pub tells_missed: bool,
     /// Sums over all.
     pub totals: Counts,
     /// Shortest and longest interval in ms.
@@ -124,6 +126,7 @@ fn rows(path: &Path, lines: &mut Lines, header: &str, is_whole: bool) -> Result<
 /// What has been read so far.
 struct Reading {
     origin: Origin,
+    tells_missed: bool,
     points: Thinned<Point>,
     heat: Thinned<Slice>,
     whole: Option<Point>,
@@ -202,6 +205,7 @@ impl Reading {
     fn new(columns: &Columns) -> Self {
         Self {
             origin: columns.origin,
+            tells_missed: columns.tells_missed(),
             points: Thinned::new(POINTS_MAX),
             heat: Thinned::new(super::heat::SLICES_MAX),
             whole: None,
@@ -272,7 +276,7 @@ impl Reading {
         let missed = count("missed");
         let dropped = get("dropped").map(|dropped| dropped + missed);
         let lost = get("lost").or(dropped).unwrap_or(sent - received);
-        // What a capture missed came, too, but was not received.
+        // What a port missed came, too, but was not received.
         let came = received + missed;
         let (drop_percent, of) = match self.origin {
             Origin::Reflect | Origin::Capture | Origin::Forward => {
@@ -345,6 +349,7 @@ impl Reading {
             origin: self.origin,
             rows: self.rows,
             contradictions: self.contradictions,
+            tells_missed: self.tells_missed,
             totals,
             step_ms: self.step_ms,
             whole,

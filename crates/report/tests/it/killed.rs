@@ -149,3 +149,39 @@ fn of_a_capture_packets_are_captured_and_not_sent() {
     );
     assert!((before.figure("lost").unwrap() - 60.0).abs() < 1e-9);
 }
+
+/// What a port missed is known where a column has it, and else nobody says that it was nothing.
+#[test]
+fn what_ports_missed_is_not_0_where_nothing_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    for (columns, [first, second]) in [
+        (
+            "time,rx_packets,tx_packets,dropped",
+            ["1000,900,900,0", "2000,1000,1000,0"],
+        ),
+        (
+            "time,rx_packets,tx_packets,dropped,denied",
+            ["1000,900,900,0,0", "2000,1000,1000,0,0"],
+        ),
+    ] {
+        let file = dir.path().join("rows.csv");
+        fs::write(&file, format!("{columns}\n{first}\n{second}\n")).unwrap();
+        let before = load::load(&file).unwrap();
+        assert_eq!((before.figure("loss"), before.figure("lost")), (None, None));
+        assert_eq!(before.figure("received"), Some(1900.0));
+        let words = before.result.verdict().words;
+        assert!(
+            words.ends_with("0 dropped; what its ports missed is not in the file"),
+            "{words}"
+        );
+        let page = html::page(&[before]).unwrap();
+        assert!(page.contains("what its ports missed is not in intervals.csv"));
+
+        fs::write(&file, format!("{columns},missed\n{first},100\n{second},0\n")).unwrap();
+        let now = load::load(&file).unwrap();
+        assert_eq!(now.figure("lost"), Some(100.0));
+        assert!((now.figure("loss").unwrap() - 0.05).abs() < 1e-9, "100 of 2000");
+        let loss = now.series.as_ref().unwrap().whole.span(load::Channel::Loss);
+        assert!((loss.max - 10.0).abs() < 1e-9, "100 of 1000: {loss:?}");
+    }
+}

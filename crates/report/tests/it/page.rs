@@ -248,6 +248,7 @@ fn the_page_of_a_reflector_says_one_thing() {
         "<dt>probes lost</dt><dd>0 %</dd>",
         "4 frames dropped in all",
         "None of these frames was a probe",
+        "what its ports missed is not in intervals.csv",
         "<dt>returned</dt><dd>499.7 pps</dd>",
         "Returned 499.7 pps over all, 0 pps to 1.000 kpps in an interval; received 501.7 pps over all",
         "<h3>Dropped</h3>",
@@ -262,6 +263,47 @@ fn the_page_of_a_reflector_says_one_thing() {
         text.contains("dropped, largest") && !text.contains("loss, largest"),
         "{text}"
     );
+}
+
+/// What its ports missed, and what they did not send, is lost in the drawing, the tiles and the chart alike.
+#[test]
+fn a_reflector_whose_ring_overflowed_does_not_look_clean() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "reflect", SystemTime::now()).unwrap();
+    let places = [("rx_missed", 500), ("tx_dropped", 200), ("not_udp", 4)];
+    let places = places.map(|(name, count)| (measure::Place::of_reflecting(name), count));
+    let mut summary = measure::ReflectSummary {
+        verdict: measure::Validity::Valid,
+        received: 1004,
+        returned: 800,
+        ledger: measure::Balance::of(1504, 800, places),
+        ..Default::default()
+    };
+    summary.dropped.insert("not_udp".to_owned(), 4);
+    run.write_reflect_summary(&summary).unwrap();
+    let rows = "time,rx_packets,tx_packets,dropped,missed\n1000,500,500,0,500\n2000,504,500,4,0\n";
+    fs::write(run.file("intervals.csv"), rows).unwrap();
+    let loaded = load::load(run.path()).unwrap();
+    let value = |name: &str| loaded.result.figure(name);
+    assert_eq!((value("sent"), value("lost")), (Some(800.0), Some(700.0)));
+    assert!((value("loss").unwrap() - 700.0 / 1500.0).abs() < 1e-12);
+    let page = html::page(std::slice::from_ref(&loaded)).unwrap();
+    for part in [
+        "1,004 frames received, 800 returned, 200 lost, 500 missed by its ports",
+        "<tspan class=\"name\">arrived</tspan> 1,504",
+        "<tspan class=\"name\">rx_missed</tspan> 500",
+        "<tspan class=\"name\">tx_dropped</tspan> 200",
+        "<dt>probes lost</dt><dd>46.6",
+        "504 frames missed or dropped in all; at most 50",
+        "4 of these frames were no probes.",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let text = terminal::runs(&[loaded], &Style::plain());
+    for item in [["returned", "800"], ["rx_missed", "500"], ["tx_dropped", "200"]] {
+        let mut lines = text.lines().map(str::split_whitespace);
+        assert!(lines.any(|line| line.take(2).eq(item)), "{item:?}: {text}");
+    }
 }
 
 /// What holds of all runs is said once, without a name.

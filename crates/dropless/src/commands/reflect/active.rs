@@ -26,7 +26,7 @@ use crate::run::stage::Stage;
 use crate::run::{Active, Next};
 
 /// The columns of `intervals.csv`.
-const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
+const HEADER: &str = "time,rx_packets,tx_packets,dropped,missed\n";
 
 /// A reflecting run whose tasks are on their queues.
 pub struct ActiveReflect {
@@ -46,6 +46,8 @@ pub struct Total {
     pub returned: u64,
     /// Frames that were not to be returned, or could not.
     pub dropped: u64,
+    /// Frames that the ports had no room for, or could not read: as of the last row.
+    missed: u64,
 }
 
 impl Total {
@@ -65,11 +67,12 @@ impl Total {
     /// A row of `intervals.csv`.
     fn row(&self, at: Duration, base: &Self) -> String {
         format!(
-            "{},{},{},{}\n",
+            "{},{},{},{},{}\n",
             at.as_secs_f64() * 1e3,
             self.received - base.received,
             self.returned - base.returned,
-            self.dropped - base.dropped
+            self.dropped - base.dropped,
+            self.missed.saturating_sub(base.missed)
         )
     }
 }
@@ -133,7 +136,11 @@ impl ActiveReflect {
         }))
     }
 
-    fn write_rows(&mut self, total: Total) {
+    fn write_rows(&mut self, mut total: Total, ports: &[OpenPort<'_>]) {
+        if !self.course.has_row() {
+            return;
+        }
+        total.missed = ports.iter().map(OpenPort::not_received).sum();
         while let Some(at) = self.course.row() {
             if let Some(rows) = &mut self.rows {
                 rows.push(total.row(at, &self.row_base));
@@ -195,7 +202,7 @@ impl Active for ActiveReflect {
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         let total = Total::of(&self.sides);
         self.course.look(look, total.received);
-        self.write_rows(total);
+        self.write_rows(total, look.ports);
         for (index, (open, own)) in look.ports.iter().zip(&self.own_counters).enumerate() {
             own.publish(self.counters(index, open));
         }
@@ -231,6 +238,10 @@ impl Active for ActiveReflect {
         state
     }
 
+    fn settle(&self, state: &mut State) {
+        state.total.lost = state.lost();
+    }
+
     fn joined(&mut self, dir: &RunDir) {
         if let Some(rows) = self.rows.take() {
             let _ = dir.keep(rows.finish());
@@ -238,10 +249,6 @@ impl Active for ActiveReflect {
     }
 
     fn received(&self) -> Vec<Received<'_>> {
-    fn settle(&self, state: &mut State) {
-        state.total.lost = state.lost();
-    }
-
         // The ring of the busiest queue, while anything came.
         let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
         let rate_pps = self.course.rate_pps(most.unwrap_or(0));

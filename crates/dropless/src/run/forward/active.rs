@@ -21,12 +21,13 @@ use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::generator;
 use crate::run::listening::{self, Listening};
+use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
 
 /// The columns of `intervals.csv`.
-const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied\n";
+const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied,missed\n";
 /// From the index of the port that frames come in by to that of the one that they leave by.
 pub const WAYS: [(usize, usize); 2] = [(0, 1), (1, 0)];
 /// How long the end waits for what was taken to leave, at most: longer than a full queue is.
@@ -65,6 +66,8 @@ pub struct Total {
     pub from_kernel: u64,
     /// Those of them that are among `forwarded`.
     pub forwarded_own: u64,
+    /// Frames that the two ports had no room for, or could not read: as of the last row.
+    pub missed: u64,
 }
 
 impl Total {
@@ -192,16 +195,23 @@ impl<J: Judges> ActiveForward<J> {
         }))
     }
 
-    fn write_rows(&mut self, total: Total) {
+    fn write_rows(&mut self, mut total: Total, ports: &[OpenPort<'_>]) {
+        if !self.course.has_row() {
+            return;
+        }
+        // Behind the two are the taps of the host, whose own ledger that is.
+        let ports = ports.iter().take(WAYS.len());
+        total.missed = ports.map(OpenPort::not_received).sum();
         while let Some(at) = self.course.row() {
             let base = std::mem::replace(&mut self.row_base, total);
             let row = format!(
-                "{},{},{},{},{}\n",
+                "{},{},{},{},{},{}\n",
                 at.as_secs_f64() * 1e3,
                 total.received - base.received,
                 total.forwarded - base.forwarded,
                 total.dropped() - base.dropped(),
                 total.denied - base.denied,
+                total.missed.saturating_sub(base.missed),
             );
             if let Some(rows) = &mut self.rows {
                 rows.push(row);
@@ -255,7 +265,7 @@ impl<J: Judges> Active for ActiveForward<J> {
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         let total = Total::of(&self.sides, None);
         self.course.look(look, total.received);
-        self.write_rows(total);
+        self.write_rows(total, look.ports);
         self.flows.look(&Tables {
             room: self.plan.flows,
             sides: &self.sides,

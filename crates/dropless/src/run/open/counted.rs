@@ -57,6 +57,12 @@ impl OpenPort<'_> {
         stats.imissed.saturating_sub(before.imissed) + no_buffer
     }
 
+    /// The same, and what it could not read: all that came to it and was not received.
+    pub fn not_received(&self) -> u64 {
+        let errors = self.counted().ierrors.saturating_sub(self.before.ierrors);
+        self.rx_lost() + errors
+    }
+
     /// What the other end of an embedded ring missed.
     pub fn far_missed(&self) -> u64 {
         self.far.as_ref().map_or(0, |far| far.rx_missed())
