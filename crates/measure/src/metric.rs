@@ -165,7 +165,7 @@ static CAPTURE_METRICS: [Metric<CaptureSummary>; 12] = [
 static REPLAY_METRICS: [Metric<ReplaySummary>; 13] = [
     row("loss", Kind::Ratio, ReplaySummary::loss),
     row("lost", Kind::Packets, |s| count(s.lost())),
-    row("sent", Kind::Packets, |s| count(s.sent)),
+    row("sent", Kind::Packets, |s| count(s.ledger.left)),
     row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),
     row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
     row("gap_error_p50", Kind::Nanoseconds, |s| time(s.gap_error_ns.p50)),
@@ -195,9 +195,7 @@ static FORWARD_METRICS: [Metric<ForwardSummary>; 11] = [
 
 /// What a place of the ledger was charged with.
 fn charged(ledger: &Balance, place: &str) -> Option<f64> {
-    let mut places = ledger.places.iter();
-    let found = places.find(|charge| charge.place == place);
-    count(found.map_or(0, |charge| charge.charged))
+    count(ledger.charged(place))
 }
 
 impl Measured for Summary {

@@ -46,9 +46,9 @@ pub struct ReplaySummary {
     pub loops: u64,
     /// Packets read, in all loops.
     pub read: u64,
-    /// Packets that the driver took.
+    /// Packets that the port sent, by its own count: `left` of the ledger. What its driver took stands at the queue.
     pub sent: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of what the driver took, without FCS.
     pub sent_bytes: u64,
     /// Packets of which the capture has only the beginning.
     pub snapped: u64,
@@ -68,7 +68,7 @@ pub struct ReplaySummary {
     pub planned_s: Option<f64>,
     /// The same, as it was.
     pub duration_s: f64,
-    /// Mean rate, in packets per second.
+    /// Mean rate of `sent`, in packets per second.
     pub rate_tx_pps: f64,
     /// The same in bits per second on layer 1: frames with FCS, filled up to 64 bytes, preamble and gap.
     pub rate_tx_bps_l1: f64,

@@ -3,8 +3,9 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
+use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::prometheus::{prometheus, query};
-use crate::support::served::{get, lossy, result, samples, serve};
+use crate::support::served::{get, lossy, result, samples, scraped, serve};
 use crate::support::{Lab, Need, require, until};
 use serde_json::Value;
 
@@ -83,6 +84,39 @@ fn promtool_finds_nothing_to_say() {
 
 fn page(address: SocketAddr) -> String {
     get(address, "/metrics").expect("an answer").1
+}
+
+/// Also of what has no intervals of its own: its last values are those of the ledger.
+#[test]
+fn a_replay_that_lingers_tells_what_its_ledger_says() {
+    let Some(lab) = require(&[]) else { return };
+    let mut packets = frames(60, 10_000);
+    for packet in &mut packets[3..6] {
+        packet.bytes.resize(1600, 7);
+        packet.original_len = 1600;
+    }
+    let file = PLAIN.write(&lab, "long.pcap", &packets);
+    let replay = ["replay", &file, "--port", "null", "--metrics-linger", "10min"];
+    let (running, address) = serve(&lab, &[&replay[..], &MACHINE].concat());
+    let ended = || scraped(address).contains_key("dropless_run_phase{phase=\"ended\"}");
+    assert!(until(LIMIT, ended), "{running:?}");
+    let told = scraped(address);
+    let summary = result(running);
+    let places = summary["ledger"]["places"].as_array().expect("places");
+    let charged: Vec<(String, f64)> = places
+        .iter()
+        .map(|charge| {
+            let place = charge["place"].as_str().expect("a place");
+            let name = format!("dropless_place_packets_total{{place=\"{place}\"}}");
+            (name, number(&charge["charged"]))
+        })
+        .collect();
+    assert_eq!(charged.len(), 1, "{summary}");
+    for (name, count) in &charged {
+        assert_eq!(told.get(name), Some(count), "{name}: {summary}");
+    }
+    assert_eq!(told.get("dropless_lost_packets_total"), Some(&3.0), "{summary}");
+    assert_eq!(told.get("dropless_sent_packets_total"), Some(&57.0), "{summary}");
 }
 
 #[test]

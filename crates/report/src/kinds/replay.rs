@@ -76,7 +76,7 @@ impl Kind for ReplaySummary {
         let value = |name| self.figure(name);
         Tile::known([
             ("sent", value("rate_tx").map(pps)),
-            ("packets", Some(count(self.sent))),
+            ("packets", Some(count(self.ledger.left))),
             ("not sent", value("loss").map(loss)),
             ("gap error p99", value("gap_error_p99").map(time)),
             ("lasted", Some(time(self.duration_s * 1e9))),
@@ -136,14 +136,9 @@ fn outcome(summary: &ReplaySummary) -> String {
             count(lost)
         ),
     };
-    let cut_off = summary
-        .ledger
-        .places
-        .iter()
-        .find(|charge| charge.place == CUT_OFF);
-    let sent = match cut_off {
-        Some(charge) if charge.charged > 0 => format!("{sent}, {} cut off by the end", count(charge.charged)),
-        _ => sent,
+    let sent = match summary.ledger.charged(CUT_OFF) {
+        0 => sent,
+        cut_off => format!("{sent}, {} cut off by the end", count(cut_off)),
     };
     match summary.gap_error_ns.p99 {
         Some(error) => format!("{sent}; gaps kept within {} (p99)", time(error as f64)),

@@ -99,7 +99,7 @@ fn fields(state: &State) -> Vec<Field> {
         Phase::Replaying | Phase::Draining if is_replay => vec![
             tx,
             packets("sent", total.sent),
-            bad("not sent", total.unsent),
+            bad("not sent", total.lost),
             bad("late by the file", total.late),
         ],
         Phase::Watching => {

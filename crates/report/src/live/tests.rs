@@ -138,6 +138,8 @@ fn a_replay_that_drains_is_still_one() {
         draw::line(&state).split_once(": ").unwrap().1.to_owned()
     };
     assert_eq!(words(Phase::Draining), words(Phase::Replaying));
+    // Also what its port did not send, and it took.
+    assert!(words(Phase::Draining).contains("not sent 12,"));
 }
 
 /// What is received, passed and denied are the same frames; the host's own are told apart.

@@ -10,6 +10,7 @@ use dataplane::replay::feed::{Feed, feed};
 use dataplane::replay::{ReplayCounters, ReplayPlan as TaskPlan, ReplayResult, ReplayTask};
 use dataplane::slot::{Fill, Slot};
 use measure::QueueSummary;
+use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER};
 use report::published::{self, State, Totals};
 use report::rundir::RunDir;
 
@@ -179,6 +180,14 @@ impl Active for ActiveReplay {
         };
         state.add_places(self.read.places());
         state
+    }
+
+    fn settle(&self, state: &mut State) {
+        // What comes to its port is none of its packets.
+        for place in [RX_MISSED, RX_NO_BUFFER, RX_ERROR] {
+            state.places.remove(place);
+        }
+        state.total.lost = state.lost();
     }
 
     fn joined(&mut self, _dir: &RunDir) {

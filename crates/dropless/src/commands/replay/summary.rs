@@ -20,7 +20,7 @@ const BEHIND_NS: u64 = 100_000_000;
 pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let (dir, counters) = (ending.dir, &job.counters);
     let ns = |ticks: u64| ending.clock.ns_from_ticks(ticks);
-    let sent = counters.sent.get();
+    let taken = counters.sent.get();
     let took_ns = ns(counters
         .last_ticks
         .get()
@@ -40,13 +40,15 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     }
     let ledger = ledger(job, &ending);
     // From the first packet on there is one gap less than there are packets.
-    let per_second = |ns: u64| (ns > 0).then(|| sent.saturating_sub(1) as f64 / (ns as f64 / 1e9));
+    let per_second =
+        |packets: u64, ns: u64| (ns > 0).then(|| packets.saturating_sub(1) as f64 / (ns as f64 / 1e9));
+    let asked_pps = |ns: u64| per_second(taken, ns);
     let is_behind = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS);
     let verdict = Verdict::of(&Evidence {
         imbalances: Imbalance::of(&ledger).into_iter().collect(),
-        sent,
-        intended: sent,
-        asked_pps: planned_ns.filter(|_| is_behind).and_then(per_second),
+        sent: taken,
+        intended: taken,
+        asked_pps: planned_ns.filter(|_| is_behind).and_then(asked_pps),
         sending_ns: took_ns,
         senders: 1,
         link_losses: ending.link_losses.clone(),
@@ -60,8 +62,8 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ..ending.evidence(Role::SendOnly)
     });
     ending.notes.extend(notes(job, &ending, &ledger));
-    let rate_tx_pps = per_second(took_ns).unwrap_or(0.0);
-    let mean_bytes = counters.wire_bytes.get() as f64 / sent.max(1) as f64;
+    let rate_tx_pps = per_second(ledger.left, took_ns).unwrap_or(0.0);
+    let mean_bytes = counters.wire_bytes.get() as f64 / taken.max(1) as f64;
     let mut summary = ReplaySummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -70,7 +72,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         rate: job.plan.rate.clone(),
         loops: job.read.loops.get(),
         read: job.read.packets.get(),
-        sent,
+        sent: ledger.left,
         sent_bytes: counters.bytes.get(),
         snapped: job.read.snapped.get(),
         times: job.came.times,
@@ -225,7 +227,7 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
 
 impl run::Summary for ReplaySummary {
     fn total(&self, state: &mut State) {
-        state.total.sent = self.sent;
         state.total.lost = self.lost();
+        state.take_places(&self.ledger);
     }
 }
