@@ -25,7 +25,7 @@ pub struct WaySummary {
     pub received: u64,
     /// Their bytes, without FCS.
     pub received_bytes: u64,
-    /// Frames that the other port's driver took.
+    /// Frames that the other port sent, as the ledger has them (`left`); what its driver took stands at its queues.
     pub forwarded: u64,
     /// Frames addressed to the host that went there.
     #[serde(skip_serializing_if = "is_zero")]
@@ -79,7 +79,7 @@ pub struct ForwardSummary {
     pub received: u64,
     /// Their bytes, without FCS.
     pub received_bytes: u64,
-    /// Frames that the other port's driver took.
+    /// Frames that the other port sent, of both ways together.
     pub forwarded: u64,
     /// Where every frame went, of both ways together.
     pub ledger: Balance,
@@ -93,7 +93,7 @@ pub struct ForwardSummary {
     pub flows: Option<FlowsSummary>,
     /// Mean rate received, in packets per second.
     pub rate_rx_pps: f64,
-    /// Mean rate forwarded, in packets per second.
+    /// Mean rate of `forwarded`, in packets per second.
     pub rate_tx_pps: f64,
     /// How long it took, in seconds.
     pub duration_s: f64,

@@ -184,7 +184,7 @@ static FORWARD_METRICS: [Metric<ForwardSummary>; 11] = [
     row("lost", Kind::Packets, |s| count(s.lost())),
     row("came", Kind::Packets, |s| count(s.ledger.entered)),
     row("received", Kind::Packets, |s| count(s.received)),
-    row("forwarded", Kind::Packets, |s| count(s.forwarded)),
+    row("forwarded", Kind::Packets, |s| count(s.ledger.left)),
     row("denied", Kind::Packets, |s| charged(&s.ledger, DENIED)),
     row("tx_full", Kind::Packets, |s| charged(&s.ledger, TX_FULL)),
     row("rx_missed", Kind::Packets, |s| charged(&s.ledger, RX_MISSED)),

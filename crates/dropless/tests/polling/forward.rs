@@ -110,16 +110,43 @@ pub fn assert_adds_up(json: &Value, run: &Finished) {
     };
     let lost = lost.iter().any(is_loss);
     assert_eq!(run.code, Some(i32::from(lost)), "{run}");
+    assert_balance(&json["ledger"], run);
     let ways = json["ways"].as_array().expect("ways");
-    for (way, ports) in ways.iter().zip([[0, 1], [1, 0]]) {
+    assert_eq!(ways.len(), 2, "{run}");
+    let mut left = 0;
+    for (way, [from, to]) in ways.iter().zip([[0, 1], [1, 0]]) {
         assert_balance(&way["ledger"], run);
-        assert_eq!(way["received"], json["ports"][ports[0]]["rx_packets"], "{run}");
-        assert_eq!(way["forwarded"], json["ports"][ports[1]]["tx_packets"], "{run}");
+        let [came, leaves] = [from, to].map(|port| &json["ports"][port]);
+        assert_eq!(way["received"], came["rx_packets"], "{run}");
+        let sent = leaves["tx_packets"].as_u64().expect("a count");
+        assert_eq!(taken(json, to), sent, "{run}");
+        // What the interface threw away, its driver has counted; where that is nothing, nothing stands there.
+        let thrown_away = leaves.get("tx_dropped").map_or(Some(0), Value::as_u64);
+        let forwarded = sent.saturating_sub(thrown_away.expect("a count"));
+        assert_eq!(way["forwarded"], forwarded, "{run}");
+        assert_eq!(way["ledger"]["left"], forwarded, "{run}");
+        left += forwarded;
     }
-    if let Some(judged) = json["rules"].get("judged") {
+    assert_eq!(
+        (&json["forwarded"], &json["ledger"]["left"]),
+        (&left.into(), &left.into()),
+        "{run}"
+    );
+    assert_eq!(json.get("rules").is_some(), run.was_given("--rules"), "{run}");
+    if let Some(rules) = json.get("rules") {
+        let judged = &rules["judged"];
         let [allowed, denied] = ["allowed", "denied"].map(|name| judged[name].as_u64().expect("a count"));
         assert_eq!(json["received"], allowed + denied, "{run}");
     }
+}
+
+/// What the queues of a port handed to its driver.
+fn taken(json: &Value, port: usize) -> u64 {
+    let queues = json["queues"].as_array().expect("queues");
+    let mut queues: Vec<&Value> = queues.iter().collect();
+    queues.retain(|queue| queue["port"] == port && queue["direction"] == "tx");
+    assert!(!queues.is_empty(), "port {port} has no transmit queue: {json}");
+    queues.iter().filter_map(|queue| queue["packets"].as_u64()).sum()
 }
 
 fn kernels_talk_through_it(kind: &str, further: &[&str]) {

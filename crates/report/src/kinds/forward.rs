@@ -63,7 +63,7 @@ impl Kind for ForwardSummary {
 
     fn figure(&self, name: &str) -> Option<f64> {
         match name {
-            "sent" => Some(self.forwarded as f64),
+            "sent" => Some(self.ledger.left as f64),
             "rx_missed" => Some(machine::missed(&self.ports) as f64),
             _ => metric::figure(self, name),
         }
@@ -197,11 +197,7 @@ fn frames(summary: &ForwardSummary, style: &Style) -> String {
 }
 
 fn ways(summary: &ForwardSummary) -> Sheet<&WaySummary> {
-    let denied = |way: &WaySummary| {
-        let mut places = way.ledger.places.iter();
-        let denied = places.find(|charge| charge.place == DENIED);
-        denied.map_or(0, |charge| charge.charged)
-    };
+    let denied = |way: &WaySummary| way.ledger.charged(DENIED);
     let of_host = |way: &WaySummary| way.to_kernel + way.from_kernel + way.copied + way.uncopied;
     let has_host = summary.ways.iter().any(|way| of_host(way) > 0);
     Sheet::of(&summary.ways)

@@ -131,12 +131,16 @@ pub fn both_ways(account: &mut Account, run: &ForwardSummary) -> u64 {
             way.received,
             run.ports[from].rx_packets,
         );
+        let queues = run.queues.iter();
+        let queues = queues.filter(|queue| usize::from(queue.port) == to && queue.direction == "tx");
         account.equal(
             "forwarded to a port, and by its driver",
-            way.forwarded,
+            queues.map(|queue| queue.packets).sum(),
             run.ports[to].tx_packets,
         );
+        account.equal("forwarded, and left", way.forwarded, way.ledger.left);
     }
+    account.equal("ways", run.ways.len() as u64, 2);
     let lost = run.ledger.places.iter().filter(|charge| charge.place != "denied");
     lost.map(|charge| charge.charged).sum()
 }

@@ -52,7 +52,7 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
                 to: ending.ports[to].summary.uri.clone(),
                 received: of_way.received,
                 received_bytes: of_way.bytes,
-                forwarded: of_way.forwarded,
+                forwarded: counted.left,
                 to_kernel: of_way.to_kernel,
                 from_kernel: of_way.from_kernel,
                 copied: of_way.copied,
@@ -90,13 +90,13 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         mode: job.plan.mode.name().to_owned(),
         received: total.received,
         received_bytes: total.bytes,
-        forwarded: total.forwarded,
+        forwarded: ledger.left,
         ledger,
         ways,
         rules,
         flows,
         rate_rx_pps: total.received as f64 / seconds,
-        rate_tx_pps: total.forwarded as f64 / seconds,
+        rate_tx_pps: together.left as f64 / seconds,
         duration_s: seconds,
         ports: ports(job, &ending),
         queues: job.queues(),
@@ -218,13 +218,9 @@ fn unjudged(rules: &RulesSummary, frames: u64) -> Option<Imbalance> {
 
 impl run::Summary for ForwardSummary {
     fn total(&self, state: &mut State) {
-        state.total.sent = self.forwarded;
         state.total.received = self.received;
         state.total.lost = self.lost();
         state.flows.clone_from(&self.flows);
-        state.places.clear();
-        let charges = self.ledger.places.iter();
-        state.add_places(charges.map(|charge| (charge.place.clone(), charge.charged)));
-        state.add_places([("unexplained", self.ledger.unexplained)]);
+        state.take_places(&self.ledger);
     }
 }

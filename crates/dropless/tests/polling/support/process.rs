@@ -226,6 +226,11 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Whether this word was on its command line.
+    pub fn was_given(&self, word: &str) -> bool {
+        self.shown.contains(&format!("{word:?}"))
+    }
+
     /// Stdout as the one JSON object that it must be.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout)
