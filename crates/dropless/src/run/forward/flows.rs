@@ -141,14 +141,13 @@ pub fn summary<J>(job: &ActiveForward<J>, ending: &Ending<'_>) -> Option<FlowsSu
 }
 
 /// Flows, what was forgotten and what is no flow are every frame.
-pub fn uncounted<J>(job: &ActiveForward<J>, frames: u64) -> Option<Imbalance> {
-    let of_table = |side: &ForwardSide| {
-        let reader = side.flows.as_ref()?;
+pub fn uncounted<'t>(tables: impl IntoIterator<Item = &'t FlowReader>, frames: u64) -> Option<Imbalance> {
+    let of_table = |reader: &FlowReader| {
         let sums = reader.sums();
         let flows: u64 = reader.flows().map(|flow| flow.count.packets).sum();
-        Some(flows + sums.evicted.packets + sums.other.packets)
+        flows + sums.evicted.packets + sums.other.packets
     };
-    let counted: u64 = job.sides.iter().filter_map(of_table).sum();
+    let counted: u64 = tables.into_iter().map(of_table).sum();
     (counted != frames).then_some(Imbalance::Flows { frames, counted })
 }
 

@@ -62,10 +62,11 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         })
         .collect();
     let rules = job.judges.as_ref().map(J::summary);
-    let mut imbalances: Vec<Imbalance> = ways.iter().filter_map(|way| Imbalance::of(&way.ledger)).collect();
-    // Each way may have all that a driver kept; both together have it once.
-    imbalances.extend(Imbalance::of(&ledger).filter(|_| imbalances.is_empty()));
-    imbalances.extend(WAYS.into_iter().flat_map(|way| kernel(job, way, &ending)));
+    let mut imbalances = unbalanced(&ways, &ledger);
+    imbalances.extend(WAYS.into_iter().flat_map(|(from, to)| {
+        let tap = |port| kernel_of(&job.plan, port).map(|tap| &ending.ports[tap].summary);
+        kernel(&Total::of(&job.sides, Some(from)), tap(from), tap(to))
+    }));
     let both = ending.ports.iter().enumerate().take(WAYS.len());
     imbalances.extend(both.filter_map(|(port, end)| {
         let received = Total::of(&job.sides, Some(port)).received;
@@ -73,7 +74,10 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
     }));
     imbalances.extend(rules.as_ref().and_then(|rules| unjudged(rules, total.received)));
     let flows = flows::summary(job, &ending);
-    imbalances.extend(flows.as_ref().and_then(|_| flows::uncounted(job, total.received)));
+    if flows.is_some() {
+        let tables = job.sides.iter().filter_map(|side| side.flows.as_ref());
+        imbalances.extend(flows::uncounted(tables, total.received));
+    }
     let verdict = Verdict::of(&Evidence {
         imbalances,
         sent: total.forwarded,
@@ -172,42 +176,36 @@ fn ports<J: Judges>(job: &ActiveForward<J>, ending: &Ending<'_>) -> Vec<PortSumm
     ports
 }
 
-/// A port whose driver counted other frames than its queues handed over.
-fn uncounted(end: &PortEnd, received: u64) -> Option<Imbalance> {
-    let by_port = end.summary.rx_packets;
-    // What is still in the ring of a NIC is counted by it.
-    let is_so = if end.counts_on_wire {
-        by_port >= received
-    } else {
-        by_port == received
-    };
-    (!is_so && !end.forgets()).then(|| Imbalance::Port {
-        port: end.summary.uri.clone(),
-        way: "received",
-        port_count: by_port,
-        queues: received,
-    })
+/// What does not add up in a way, or else in both together: each way may have all that a driver kept, which both have once.
+fn unbalanced(ways: &[WaySummary], together: &Balance) -> Vec<Imbalance> {
+    let mut imbalances: Vec<Imbalance> = ways.iter().filter_map(|way| Imbalance::of(&way.ledger)).collect();
+    imbalances.extend(Imbalance::of(together).filter(|_| imbalances.is_empty()));
+    imbalances
 }
 
-/// A tap whose driver counted other frames than were handed to it, or came from it.
-fn kernel<J: Judges>(
-    job: &ActiveForward<J>,
-    (from, to): (usize, usize),
-    ending: &Ending<'_>,
-) -> Vec<Imbalance> {
-    let total = Total::of(&job.sides, Some(from));
-    let tap = |port| kernel_of(&job.plan, port).map(|tap| &ending.ports[tap].summary);
-    let differs = |tap: &PortSummary, way, port_count: u64, queues: u64| {
-        (port_count != queues).then(|| Imbalance::Port {
-            port: tap.uri.clone(),
-            way,
-            port_count,
-            queues,
-        })
-    };
-    let sent = tap(from).and_then(|tap| differs(tap, "sent", tap.tx_packets, total.to_kernel + total.copied));
-    let received = tap(to).and_then(|tap| differs(tap, "received", tap.rx_packets, total.from_kernel));
+/// A port whose driver counted other frames than its queues handed over.
+fn uncounted(end: &PortEnd, received: u64) -> Option<Imbalance> {
+    // What is still in the ring of a NIC is counted by it.
+    let by_port = end.summary.rx_packets;
+    let is_so = end.counts_on_wire && by_port >= received;
+    differs(&end.summary, "received", by_port, received).filter(|_| !is_so && !end.forgets())
+}
+
+/// A tap whose driver counted other frames than were handed to it, or came from it, in a way of which `total` was counted.
+fn kernel(total: &Total, towards: Option<&PortSummary>, from: Option<&PortSummary>) -> Vec<Imbalance> {
+    let sent = towards.and_then(|tap| differs(tap, "sent", tap.tx_packets, total.to_kernel + total.copied));
+    let received = from.and_then(|tap| differs(tap, "received", tap.rx_packets, total.from_kernel));
     sent.into_iter().chain(received).collect()
+}
+
+/// Two books of one port that are not the same: its driver's, and its queues'.
+fn differs(port: &PortSummary, way: &'static str, port_count: u64, queues: u64) -> Option<Imbalance> {
+    (port_count != queues).then(|| Imbalance::Port {
+        port: port.uri.clone(),
+        way,
+        port_count,
+        queues,
+    })
 }
 
 /// Every frame is judged once.
@@ -224,3 +222,6 @@ impl run::Summary for ForwardSummary {
         state.take_places(&self.ledger);
     }
 }
+
+#[cfg(test)]
+mod tests;
