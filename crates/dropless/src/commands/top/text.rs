@@ -219,14 +219,13 @@ pub fn is_capture(state: &State) -> bool {
 /// What went wrong with packets, and how often.
 pub fn losses(state: &State) -> Vec<(&'static str, u64)> {
     let total = &state.total;
-    if state.process.command == "reflect" {
-        return vec![("dropped", total.lost)];
-    }
-    if is_capture(state) || state.process.command == "forward" {
-        return vec![("lost", total.lost)];
-    }
-    if matches!(state.process.command.as_str(), "filter" | "guard") {
-        return Vec::new();
+    match state.process.command.as_str() {
+        "reflect" | "capture" | "forward" => return vec![("lost", total.lost)],
+        // Between ports it forwards; what an interface had no room for no filter sees. Which it was, its phase no longer says
+        // when it has ended.
+        "filter" | "guard" if state.ports.is_empty() => return Vec::new(),
+        "filter" | "guard" => return vec![("lost", total.lost)],
+        _ => {}
     }
     let mut losses = vec![("lost", total.lost), ("unsent", total.unsent)];
     let rarer = [
@@ -389,4 +388,52 @@ fn stalls(state: &State) -> Table {
         );
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::PortSummary;
+    use report::published::Phase;
+
+    use super::*;
+
+    /// A guard between two ports forwards, and goes on having done so when it has ended; one in an interface sees no loss.
+    #[test]
+    fn what_has_ports_tells_what_they_lost() {
+        let told = |command: &str, phase, ports| {
+            let mut state = State {
+                phase,
+                ports: vec![PortSummary::default(); ports],
+                ..State::default()
+            };
+            state.process.command = command.to_owned();
+            state.total.lost = 7;
+            losses(&state)
+        };
+        for (command, ports) in [("forward", 2), ("guard", 2), ("reflect", 1), ("capture", 0)] {
+            for phase in [Phase::Forwarding, Phase::Ended] {
+                assert_eq!(told(command, phase, ports), [("lost", 7)], "{command}");
+            }
+        }
+        for command in ["guard", "filter"] {
+            assert!(told(command, Phase::Filtering, 0).is_empty(), "{command}");
+        }
+    }
+
+    /// Frames that never were probes are none of a reflector's losses.
+    #[test]
+    fn what_was_no_probe_is_left_out() {
+        let mut state = State::default();
+        state.add_places([("not_ip", 1), ("fragment", 2), ("rx_missed", 3), (FAULT_DROP, 4)]);
+        let has = |table: Table, place: &str| table.render(&Style::plain()).contains(place);
+        for (place, is_lost) in [
+            ("not_ip", false),
+            ("fragment", true),
+            ("rx_missed", true),
+            (FAULT_DROP, true),
+        ] {
+            assert_eq!(has(lost_at(&state), place), is_lost, "{place}");
+            assert_eq!(has(left_out(&state), place), !is_lost, "{place}");
+        }
+    }
 }
