@@ -100,8 +100,7 @@ impl ForwardingArgs {
             machine: self.device.plan(
                 ports,
                 self.eal.clone(),
-                self.cores.as_deref(),
-                self.burst,
+                (self.cores.as_deref(), self.burst),
                 &self.wait,
                 Some(&self.explain),
             )?,

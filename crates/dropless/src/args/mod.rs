@@ -220,8 +220,7 @@ impl DeviceArgs {
         &self,
         ports: Vec<PortUri>,
         eal: Option<String>,
-        cores: Option<&str>,
-        burst: usize,
+        (cores, burst): (Option<&str>, usize),
         wait: &str,
         stalls: Option<&ExplainArgs>,
     ) -> Result<MachinePlan> {

@@ -33,8 +33,7 @@ pub fn send_plan(
         machine: machine.device.plan(
             ports,
             path.eal.clone(),
-            machine.cores.as_deref(),
-            probe.burst,
+            (machine.cores.as_deref(), probe.burst),
             &path.wait,
             explain,
         )?,

@@ -269,7 +269,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
         console: settings.console,
         board: Some(&board),
     };
-    let exit = finish.with(summary, |summary, state| summary.settle(state))?;
+    let exit = finish.with(summary, Summary::settle)?;
     board.linger(&interrupt);
     Ok(exit)
 }

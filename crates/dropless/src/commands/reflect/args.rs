@@ -95,8 +95,7 @@ impl Args {
             machine: self.device.plan(
                 ports,
                 self.eal.clone(),
-                self.cores.as_deref(),
-                self.burst,
+                (self.cores.as_deref(), self.burst),
                 &self.wait,
                 Some(&self.explain),
             )?,
