@@ -280,7 +280,7 @@ fn a_reflector_whose_ring_overflowed_does_not_look_clean() {
         ..Default::default()
     };
     summary.dropped.insert("not_udp".to_owned(), 4);
-    run.write_reflect_summary(&summary).unwrap();
+    run.write_result(&summary).unwrap();
     let rows = "time,rx_packets,tx_packets,dropped,missed\n1000,500,500,0,500\n2000,504,500,4,0\n";
     fs::write(run.file("intervals.csv"), rows).unwrap();
     let loaded = load::load(run.path()).unwrap();
