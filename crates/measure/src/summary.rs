@@ -232,13 +232,13 @@ impl ReflectSummary {
                 .map(|(name, count)| Charge::whole(Place::of_reflecting(name), *count))
                 .collect();
         }
-        let missed: [(_, fn(&PortSummary) -> u64); 3] = [
-            (RX_NO_BUFFER, |port| port.rx_nombuf),
-            (RX_MISSED, |port| port.rx_missed),
-            (RX_ERROR, |port| port.rx_errors),
+        let sum = |of: fn(&PortSummary) -> u64| self.ports.iter().map(of).fold(0, u64::saturating_add);
+        let missed = [
+            (RX_NO_BUFFER, sum(|port| port.rx_nombuf)),
+            (RX_MISSED, sum(|port| port.rx_missed)),
+            (RX_ERROR, sum(|port| port.rx_errors)),
         ];
-        for (name, of) in missed {
-            let count = self.ports.iter().map(of).fold(0, u64::saturating_add);
+        for (name, count) in missed {
             if count > 0 && balance.places.iter().all(|charge| charge.place != name) {
                 balance.entered = balance.entered.saturating_add(count);
                 balance.places.push(Charge::whole(Place::named(name), count));

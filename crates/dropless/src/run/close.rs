@@ -366,7 +366,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.pcap");
         let file = File::create(&path).unwrap();
-        let write = |at: u64| file.write_all_at(&[1; 1 << 20], at).unwrap();
+        let write = |at: u64| file.write_all_at(&vec![1; 1 << 20], at).unwrap();
         let missing = || short(&[(path.clone(), 3 << 20)]).first().map(|found| found.1);
         (0..3).for_each(|turn| write(turn << 20));
         assert_eq!(missing(), None);

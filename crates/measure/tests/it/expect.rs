@@ -1,5 +1,9 @@
 //! Every metric, operator and unit of `--expect`, and every way to write it wrong.
-#![allow(clippy::panic, reason = "a test helper shows the error it met")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test helper shows the error it met"
+)]
 
 use measure::ledger::NOT_AWAITED;
 use measure::metric::{Measured, metric_names};

@@ -1,4 +1,5 @@
 //! What a reflector lost: by its ledger, and by the counters of results that had none.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 
@@ -26,8 +27,8 @@ fn reflected() -> ReflectSummary {
 
 fn loss_of(summary: &ReflectSummary, lost: u64, of: u64) {
     assert_eq!(summary.lost(), lost, "{summary:?}");
-    let loss = summary.loss().unwrap();
-    assert!((loss - lost as f64 / of as f64).abs() < 1e-12, "{loss}");
+    let share = summary.loss().unwrap();
+    assert!((share - lost as f64 / of as f64).abs() < 1e-12, "{share}");
 }
 
 #[test]

@@ -220,11 +220,10 @@ pub fn is_capture(state: &State) -> bool {
 pub fn losses(state: &State) -> Vec<(&'static str, u64)> {
     let total = &state.total;
     match state.process.command.as_str() {
-        "reflect" | "capture" | "forward" => return vec![("lost", total.lost)],
         // Between ports it forwards; what an interface had no room for no filter sees. Which it was, its phase no longer says
         // when it has ended.
         "filter" | "guard" if state.ports.is_empty() => return Vec::new(),
-        "filter" | "guard" => return vec![("lost", total.lost)],
+        "reflect" | "capture" | "forward" | "filter" | "guard" => return vec![("lost", total.lost)],
         _ => {}
     }
     let mut losses = vec![("lost", total.lost), ("unsent", total.unsent)];
