@@ -55,7 +55,7 @@ pub use capture::{CaptureSummary, ConsumerSummary, FileSummary};
 pub use collect::{IntervalCollector, IntervalRow, IntervalTotals};
 pub use counter::Counter;
 pub use expect::{ExpectError, Expectation};
-pub use filter::{FilterSummary, InterfaceCheck, Judged, RuleCount, SampleSummary};
+pub use filter::{FilterSummary, InterfaceCheck, Judged, RuleCount, RulePlace, SampleSummary};
 pub use flows::{FlowSummary, FlowsSummary};
 pub use forward::{ForwardSummary, RulesSummary, WaySummary};
 pub use guard::{GuardRefusal, GuardRule, GuardSummary, RuleMade, RuleRefused};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use measure::{Judged, RuleCount};
+use measure::{Judged, RuleCount, RulePlace};
 
 use crate::html::flow::{End, Flow, node};
 use crate::number::{count, counted, pps};
@@ -117,10 +117,10 @@ fn verdict(rule: &RuleCount) -> Cell {
 
 /// Where it stands.
 fn name(rule: &RuleCount) -> &str {
-    match &*rule.place {
-        "" if rule.rule.starts_with("default ") => "default",
-        "" => "no longer in force",
-        place => place,
+    match &rule.place {
+        RulePlace::InForce(place) => place,
+        RulePlace::Default => "default",
+        RulePlace::Gone => "no longer in force",
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use measure::{Judged, Note, RuleCount};
+use measure::{Judged, Note, RuleCount, RulePlace};
 use report::number::counted;
 use report::published::{RulesInForce, unix_ms};
 use rules::{Count, Malformed, RuleSet, Spelling, Tables, Totals, Verdict};
@@ -242,7 +242,9 @@ impl Rates {
 pub fn judged(set: &RuleSet, totals: &Totals) -> Judged {
     let place = |at: usize| {
         let place = set.rules.get(at).map(|rule| &rule.place);
-        place.map_or_else(String::new, |place| format!("{}:{}", set.files[place.0], place.1))
+        place.map_or(RulePlace::Default, |place| {
+            RulePlace::InForce(format!("{}:{}", set.files[place.0], place.1))
+        })
     };
     let mut left = totals.rules.clone();
     let mut rules: Vec<RuleCount> = Vec::new();
@@ -253,7 +255,7 @@ pub fn judged(set: &RuleSet, totals: &Totals) -> Judged {
     let mut gone: Vec<_> = left.into_iter().collect();
     gone.sort_by(|one, other| one.0.cmp(&other.0));
     let gone = gone.into_iter();
-    rules.extend(gone.map(|(spelling, met)| told(spelling, String::new(), met)));
+    rules.extend(gone.map(|(spelling, met)| told(spelling, RulePlace::Gone, met)));
     let mut judged = Judged {
         groups_full: totals.full.packets,
         ..Judged::default()
@@ -276,7 +278,7 @@ pub fn judged(set: &RuleSet, totals: &Totals) -> Judged {
     judged
 }
 
-fn told(spelling: Spelling, place: String, met: Count) -> RuleCount {
+fn told(spelling: Spelling, place: RulePlace, met: Count) -> RuleCount {
     RuleCount {
         place,
         rule: spelling.text,
@@ -290,6 +292,44 @@ fn told(spelling: Spelling, place: String, met: Count) -> RuleCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_a_reload_each_rule_says_whether_it_is_in_force() {
+        let set = rules::parse("edge.rules", &|_| {
+            Ok("deny udp dport 9\ndefault deny\n".to_owned())
+        })
+        .unwrap();
+        let spelling = |text: &str, verdict| Spelling {
+            text: text.to_owned(),
+            verdict,
+        };
+        let met = Count {
+            packets: 4,
+            bytes: 240,
+        };
+        let before = [
+            spelling("default allow", Verdict::Allow),
+            spelling("deny udp dport 7", Verdict::Deny),
+        ];
+        let totals = Totals {
+            rules: before.into_iter().map(|spelling| (spelling, met)).collect(),
+            ..Totals::default()
+        };
+        let rules = judged(&set, &totals).rules;
+        let places: Vec<_> = rules
+            .iter()
+            .map(|rule| (&*rule.rule, rule.place.clone()))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                ("deny udp dport 9", RulePlace::InForce("edge.rules:1".into())),
+                ("default deny", RulePlace::Default),
+                ("default allow", RulePlace::Gone),
+                ("deny udp dport 7", RulePlace::Gone),
+            ]
+        );
+    }
 
     #[test]
     fn who_asks_all_the_time_is_answered_all_the_same() {
