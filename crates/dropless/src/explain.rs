@@ -193,17 +193,8 @@ pub fn moved(stalled: &[Stalled]) -> impl Iterator<Item = Note> {
 
 /// What the user should know of an explanation.
 pub fn notes(explanation: &Explanation) -> impl Iterator<Item = Note> + use<> {
-    let dropped = Some(explanation.dropped).filter(|dropped| *dropped > 0).map(|dropped| {
-        let text = format!(
-            "the last {} were not recorded for lack of room, and what they cost is not explained: give a longer --pause",
-            report::number::counted(dropped, "stall")
-        );
-        Note::new("stalls_dropped", text)
-    });
-    dropped
-        .into_iter()
-        .chain(events_lost_note(explanation.events_lost))
-        .chain(explanation.notes.clone())
+    let lost = events_lost_note(explanation.events_lost);
+    lost.into_iter().chain(explanation.notes.clone())
 }
 
 /// Names the stalls and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
-use crate::summary::{EXIT_CLEAN, EXIT_LOSS, nothing_yet};
+use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, nothing_yet};
+use crate::verdict::Validity;
 
 /// The result of a `noise` run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub struct NoiseSummary {
     /// The run directory; empty for a measurement that has none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub run: String,
+    /// Why its numbers must not be believed; empty where they may be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Note>,
     /// Gaps are longer than this, ns.
     pub threshold_ns: u64,
     /// Receive descriptors that costs are worked out for.
@@ -39,14 +43,24 @@ pub struct NoiseSummary {
 
 nothing_yet! {
     NoiseSummary, "noise":
-    run threshold_ns ring rate_pps service_pps causes_known causes_missing cores interrupted notes
+    run reasons threshold_ns ring rate_pps service_pps causes_known causes_missing cores interrupted notes
 }
 
 impl NoiseSummary {
-    /// The process exit code: 1 where packets would have been lost at the given rate.
+    /// Whether its numbers may be believed.
+    pub fn validity(&self) -> Validity {
+        match self.reasons.as_slice() {
+            [] => Validity::Valid,
+            _ => Validity::Invalid,
+        }
+    }
+
+    /// The process exit code: 1 where packets would have been lost at the given rate, 2 where nobody knows.
     pub fn exit_code(&self) -> u8 {
         let loses = |core: &CoreNoise| core.lost.is_some_and(|lost| lost >= 1.0);
-        if self.cores.iter().any(loses) {
+        if self.validity() == Validity::Invalid {
+            EXIT_INVALID
+        } else if self.cores.iter().any(loses) {
             EXIT_LOSS
         } else {
             EXIT_CLEAN
@@ -90,6 +104,19 @@ pub struct CoreNoise {
     pub timeline: Vec<f64>,
     /// The kernel's own counts, and what was recorded.
     pub interrupts: Vec<InterruptLine>,
+}
+
+impl CoreNoise {
+    /// Stalls that found no room, as a reason against all of its numbers.
+    pub fn dropped(&self) -> Option<Note> {
+        let Self {
+            core, gaps_dropped, ..
+        } = self;
+        let text = format!(
+            "core {core}: {gaps_dropped} stalls found no room, and are in none of its numbers; fix: a higher --threshold or a shorter --duration"
+        );
+        (*gaps_dropped > 0).then(|| Note::new("stalls_dropped", text))
+    }
 }
 
 /// One cause.
@@ -151,6 +178,19 @@ mod tests {
         let text = serde_json::to_string(&noise).unwrap();
         assert_eq!(serde_json::from_str::<NoiseSummary>(&text).unwrap(), noise);
         assert_eq!(noise.exit_code(), EXIT_LOSS);
+    }
+
+    #[test]
+    fn what_found_no_room_may_have_cost_anything() {
+        let core = CoreNoise {
+            gaps_dropped: 7,
+            ..CoreNoise::default()
+        };
+        let mut noise = NoiseSummary::default();
+        assert_eq!(noise.exit_code(), EXIT_CLEAN);
+        noise.reasons.extend(core.dropped());
+        assert_eq!((noise.reasons.len(), noise.exit_code()), (1, EXIT_INVALID));
+        assert!(noise.reasons[0].text.contains("7 stalls found no room"));
     }
 
     #[test]

@@ -204,6 +204,13 @@ pub struct WorkerSummary {
     pub poll_gap_ns_max: u64,
     /// 99.9th percentile of the time between two rounds, in ns.
     pub poll_gap_ns_p999: u64,
+    /// Times between two rounds that were longer than `--pause`. Nothing where nobody counted them: in results up to
+    /// November 2026, of a worker that died, and while a run goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<u64>,
+    /// Those of them that found no room, and are not in `stalls.csv`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stalls_dropped: u64,
     /// From the start of the process to the first packet that this worker moved, in ms. Up to a tick of the kernel's clock
     /// (10 ms) too long: it tells no finer when a process was started. Left out where the process was another program before.
     #[serde(skip_serializing_if = "Option::is_none")]

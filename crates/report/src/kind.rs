@@ -75,6 +75,10 @@ pub trait Kind: Plain {
     fn ports(&self) -> &[PortSummary] {
         &[]
     }
+    /// What carried them.
+    fn workers(&self) -> &[WorkerSummary] {
+        &[]
+    }
     /// Latency of its packets.
     fn latency(&self) -> Percentiles {
         Percentiles::default()

@@ -61,19 +61,9 @@ pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
     notes.extend(events_lost_note(seen.missed));
     let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(asked, seen, on)).collect();
     notes.extend(seen.cores.iter().filter_map(moved));
-    for core in &cores {
-        if core.gaps_dropped > 0 {
-            notes.push(Note::new(
-                "stalls_dropped",
-                format!(
-                    "core {}: {} stalls found no room; give a higher --threshold or a shorter --duration",
-                    core.core, core.gaps_dropped
-                ),
-            ));
-        }
-    }
     NoiseSummary {
         run: run.to_owned(),
+        reasons: cores.iter().filter_map(CoreNoise::dropped).collect(),
         threshold_ns: asked.threshold_ns,
         ring: asked.descriptors,
         rate_pps: asked.ring.map(|ring| ring.rate_pps),

@@ -140,6 +140,7 @@ impl<'r> Closing<'r> {
         self.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
         let failure = ports.iter().find_map(OpenPort::failure);
         drop(ports);
+        self.notes.extend(self.left.dropped_note(explanation.is_some()));
         self.notes.extend(explanation.iter().flat_map(explain::notes));
         self.notes.extend(explain::moved(&self.left.stalled));
         self.notes.extend(late(self.seen.late_ns));
@@ -157,9 +158,14 @@ impl<'r> Closing<'r> {
             clock_summary,
             clock_problem,
             workers: workers
-                .map(|((core, roles), counters)| WorkerSummary {
-                    first_packet_ms: first_packet(counters),
-                    ..workers::summary(*core, roles, counters, &clock)
+                .map(|((core, roles), counters)| {
+                    let (stalls, stalls_dropped) = self.left.stalls_of(*core);
+                    WorkerSummary {
+                        first_packet_ms: first_packet(counters),
+                        stalls,
+                        stalls_dropped,
+                        ..workers::summary(*core, roles, counters, &clock)
+                    }
                 })
                 .collect(),
             stalls,

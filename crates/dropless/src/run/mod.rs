@@ -224,7 +224,7 @@ pub trait Summary: Outcome + RunResult {
         state.elapsed_s = self.duration_s();
         state.ports = RunResult::ports(self).to_vec();
         state.queues = self.queues().to_vec();
-        end_workers(&mut state.workers, self.workers());
+        end_workers(&mut state.workers, RunResult::workers(self));
     }
 }
 

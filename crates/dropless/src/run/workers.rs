@@ -9,7 +9,7 @@ use dataplane::stall::{StallLog, StallRecord, Stalls};
 use dataplane::worker::{Control, WorkerCounters};
 use doctor::noise::spin::this_core;
 use dpdk::Eal;
-use measure::{Clock, WorkerSummary};
+use measure::{Clock, Note, WorkerSummary};
 
 use crate::run::clock::now;
 use crate::run::placement;
@@ -81,6 +81,32 @@ impl Stalled {
 pub struct Left {
     pub stalled: Vec<Stalled>,
     pub died: Option<anyhow::Error>,
+}
+
+impl Left {
+    /// How many stalls the worker of `core` had, where it lived to tell, and for how many of them there was no room.
+    pub fn stalls_of(&self, core: usize) -> (Option<u64>, u64) {
+        match self.stalled.iter().find(|stalled| stalled.core == core) {
+            Some(Stalled { stalls, dropped, .. }) => (Some(stalls.len() as u64 + dropped), *dropped),
+            // It had nothing to do.
+            None => (self.died.is_none().then_some(0), 0),
+        }
+    }
+
+    /// That some are only counted.
+    pub fn dropped_note(&self, is_explained: bool) -> Option<Note> {
+        let dropped: u64 = self.stalled.iter().map(|stalled| stalled.dropped).sum();
+        let text = format!(
+            "the last {} are only counted, for lack of room{}: give a longer --pause",
+            report::number::counted(dropped, "stall"),
+            if is_explained {
+                ", and what they cost is not explained"
+            } else {
+                ""
+            },
+        );
+        (dropped > 0).then(|| Note::new("stalls_dropped", text))
+    }
 }
 
 type Handle<'s> = dpdk::Worker<'s, Stalled>;
@@ -196,6 +222,48 @@ pub fn summary(
         busy_share: counters.busy.get() as f64 / polls.max(1) as f64,
         poll_gap_ns_max: clock.ns_from_ticks(gaps.max().unwrap_or(0)),
         poll_gap_ns_p999: clock.ns_from_ticks(gaps.percentile(99.9).unwrap_or(0)),
-        first_packet_ms: None,
+        ..WorkerSummary::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::Ticks;
+
+    use super::*;
+
+    #[test]
+    fn stalls_without_room_are_counted_and_told() {
+        let stall = StallRecord {
+            from: Ticks(0),
+            to: Ticks(9),
+            moved: 0,
+            next: 0,
+            core: 1,
+        };
+        let stalled = |core, dropped| Stalled {
+            core,
+            roles: vec!["receive"],
+            thread: 0,
+            stalls: vec![stall; 2],
+            dropped,
+            ended_on: core,
+            packet_ticks: 0.0,
+        };
+        let mut left = Left {
+            stalled: vec![stalled(1, 0), stalled(2, 5)],
+            died: None,
+        };
+        assert_eq!(
+            [1, 2, 3].map(|core| left.stalls_of(core)),
+            [(Some(2), 0), (Some(7), 5), (Some(0), 0)]
+        );
+        let note = left.dropped_note(false).unwrap();
+        assert_eq!(note.code, "stalls_dropped");
+        assert!(note.text.contains("the last 5 stalls"), "{}", note.text);
+        left.stalled.pop();
+        assert!(left.dropped_note(true).is_none());
+        left.died = Some(anyhow!("it died"));
+        assert_eq!(left.stalls_of(2), (None, 0), "nobody knows");
     }
 }

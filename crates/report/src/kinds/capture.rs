@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use maud::{Markup, html};
-use measure::{CaptureSummary, ConsumerSummary, ExpectationResult, PortSummary, metric};
+use measure::{CaptureSummary, ConsumerSummary, ExpectationResult, PortSummary, WorkerSummary, metric};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, lower};
@@ -122,6 +122,10 @@ impl Kind for CaptureSummary {
 
     fn ports(&self) -> &[PortSummary] {
         &self.ports
+    }
+
+    fn workers(&self) -> &[WorkerSummary] {
+        &self.workers
     }
 }
 

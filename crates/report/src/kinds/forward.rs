@@ -4,7 +4,7 @@ use std::path::Path;
 
 use maud::{Markup, html};
 use measure::place::DENIED;
-use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary, metric};
+use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary, WorkerSummary, metric};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, lower};
@@ -121,6 +121,10 @@ impl Kind for ForwardSummary {
 
     fn ports(&self) -> &[PortSummary] {
         &self.ports
+    }
+
+    fn workers(&self) -> &[WorkerSummary] {
+        &self.workers
     }
 }
 

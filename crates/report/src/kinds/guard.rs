@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use maud::{Markup, html};
-use measure::{ExpectationResult, GuardRule, GuardSummary, PortSummary};
+use measure::{ExpectationResult, GuardRule, GuardSummary, PortSummary, WorkerSummary};
 
 use crate::compare::metrics::{Metric, Unit, higher};
 use crate::html::element::section;
@@ -141,6 +141,10 @@ impl Kind for GuardSummary {
 
     fn ports(&self) -> &[PortSummary] {
         self.forward.as_ref().map_or(&[], |forward| &forward.ports)
+    }
+
+    fn workers(&self) -> &[WorkerSummary] {
+        self.forward.as_ref().map_or(&[], |forward| &forward.workers)
     }
 
     fn notes(&self) -> &[measure::Note] {

@@ -46,10 +46,15 @@ const METRICS: [Metric; 3] = [
 
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<NoiseSummary, ReadError> {
-    read::result(run, &KIND, |noise: &NoiseSummary| match noise.cores.as_slice() {
+    let mut noise = read::result(run, &KIND, |noise: &NoiseSummary| match noise.cores.as_slice() {
         [] => Err("it has no core".to_owned()),
         _ => Ok(()),
-    })
+    })?;
+    // Up to November 2026 that was a note.
+    if noise.reasons.is_empty() {
+        noise.reasons = noise.cores.iter().filter_map(CoreNoise::dropped).collect();
+    }
+    Ok(noise)
 }
 
 impl Kind for NoiseSummary {
@@ -58,10 +63,12 @@ impl Kind for NoiseSummary {
     }
 
     fn verdict(&self) -> Verdict {
-        // Without a rate nothing says what a stall costs, and so none is good or bad.
-        let standing = match self.rate_pps {
-            Some(_) => Standing::of_exit(self.exit_code()),
-            None => Standing::Plain,
+        // Without a rate nothing says what a stall costs, and so none is good or bad; and of one that was not watched to the
+        // end nobody knows what would have come.
+        let standing = match (self.rate_pps, Standing::of_exit(self.exit_code())) {
+            (Some(_), Standing::Clean) if self.interrupted => Standing::Plain,
+            (Some(_), standing) => standing,
+            (None, _) => Standing::Plain,
         };
         let early = if self.interrupted { "ended early; " } else { "" };
         let words = match self.cores.as_slice() {
@@ -74,10 +81,14 @@ impl Kind for NoiseSummary {
                 time(worst(self, |core| Some(core.max_ns)).unwrap_or(0.0)),
             ),
         };
+        let words = format!("{early}{words}");
+        if !self.reasons.is_empty() {
+            return Verdict::judged(self.validity(), standing, &words, &self.reasons);
+        }
         let causes = self.causes_missing.iter();
         Verdict {
             standing,
-            words: format!("{early}{words}"),
+            words,
             reasons: causes.map(|why| format!("no causes: {why}")).collect(),
             is_by_reason: false,
         }
@@ -85,17 +96,14 @@ impl Kind for NoiseSummary {
 
     fn figure(&self, name: &str) -> Option<f64> {
         match name {
-            "pauses" => Some(self.cores.iter().map(|core| core.gaps as f64).sum()),
-            "pause_max" => worst(self, |core| Some(core.max_ns)),
-            "stall_share" => worst(self, |core| Some(core.taken_share)),
-            "stall_lossless" => worst(self, |core| core.lossless_pps.map(|rate| -rate)).map(|rate| -rate),
-            "stall_lost" => worst(self, |core| core.lost),
-            _ => None,
+            // They grow with the time: who ended early would have the better ones.
+            "pauses" | "pause_max" | "stall_lossless" | "stall_lost" if self.interrupted => None,
+            _ => measured(self, name),
         }
     }
 
     fn tiles(&self) -> Vec<Tile> {
-        let value = |name| self.figure(name);
+        let value = |name| measured(self, name);
         let cores: Vec<String> = self.cores.iter().map(|core| core.core.to_string()).collect();
         let watched = worst(self, |core| Some(core.watched_s));
         Tile::known([
@@ -125,6 +133,21 @@ impl Kind for NoiseSummary {
 
     fn notes(&self) -> &[measure::Note] {
         &self.notes
+    }
+}
+
+/// The figure `name` of the time that was watched; nothing where some of what happened then is not known.
+fn measured(noise: &NoiseSummary, name: &str) -> Option<f64> {
+    if !noise.reasons.is_empty() {
+        return None;
+    }
+    match name {
+        "pauses" => Some(noise.cores.iter().map(|core| core.gaps as f64).sum()),
+        "pause_max" => worst(noise, |core| Some(core.max_ns)),
+        "stall_share" => worst(noise, |core| Some(core.taken_share)),
+        "stall_lossless" => worst(noise, |core| core.lossless_pps.map(|rate| -rate)).map(|rate| -rate),
+        "stall_lost" => worst(noise, |core| core.lost),
+        _ => None,
     }
 }
 

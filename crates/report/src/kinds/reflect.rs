@@ -8,7 +8,7 @@ use std::path::Path;
 
 use maud::Markup;
 use measure::place::{Owner, RX_ERROR, RX_MISSED, RX_NO_BUFFER};
-use measure::{Balance, Place, PortSummary, ReflectSummary};
+use measure::{Balance, Place, PortSummary, ReflectSummary, WorkerSummary};
 
 use crate::kind::{Entry, Kind, Part, Tile, Verdict};
 use crate::machine;
@@ -106,6 +106,10 @@ impl Kind for ReflectSummary {
 
     fn ports(&self) -> &[PortSummary] {
         &self.ports
+    }
+
+    fn workers(&self) -> &[WorkerSummary] {
+        &self.workers
     }
 
     /// What a reflector drops need not have been a probe, and the intervals do not tell.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use maud::{Markup, html};
 use measure::place::CUT_OFF;
-use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary, metric};
+use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary, WorkerSummary, metric};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, higher};
@@ -122,6 +122,10 @@ impl Kind for ReplaySummary {
 
     fn ports(&self) -> &[PortSummary] {
         &self.ports
+    }
+
+    fn workers(&self) -> &[WorkerSummary] {
+        &self.workers
     }
 }
 

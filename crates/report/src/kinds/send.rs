@@ -10,7 +10,9 @@ use std::path::Path;
 
 use maud::Markup;
 use measure::ledger::NOT_AWAITED;
-use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity, metric};
+use measure::{
+    ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity, WorkerSummary, metric,
+};
 
 use crate::kind::{Entry, Kind, Part, Tile, Verdict};
 use crate::machine;
@@ -151,6 +153,10 @@ impl Kind for Summary {
 
     fn ports(&self) -> &[PortSummary] {
         &self.ports
+    }
+
+    fn workers(&self) -> &[WorkerSummary] {
+        &self.workers
     }
 
     fn latency(&self) -> Percentiles {

@@ -13,7 +13,7 @@ pub mod thin;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use measure::Percentiles;
+use measure::{Percentiles, WorkerSummary};
 use serde_json::Value;
 
 pub use curve::Quantile;
@@ -29,6 +29,10 @@ use crate::kinds::unfinished::Unfinished;
 use crate::number::counted;
 use crate::read::{self, ReadError, part};
 use crate::rundir::{file, label_of};
+
+/// Stalls that a worker had room for when results did not say yet (up to November 2026) how many it had: as many rows may
+/// not be all.
+const ROOM_OF_WORKER: u64 = 1 << 16;
 
 /// What is known of one run.
 #[derive(Clone, Debug)]
@@ -90,12 +94,30 @@ impl Loaded {
         if !known.is_empty() {
             return known;
         }
-        let value = match (name, &self.stalls) {
-            ("pauses", Some(stalls)) => stalls.all.count,
-            ("pause_max", Some(stalls)) => stalls.all.max_ns,
-            _ => return Vec::new(),
+        let value = match name {
+            "pauses" => self.stalled().map(|(count, _)| count),
+            "pause_max" => self.stalled().map(|(_, longest_ns)| longest_ns),
+            _ => None,
         };
-        vec![(String::new(), value as f64)]
+        let value = value.map(|value| (String::new(), value as f64));
+        value.into_iter().collect()
+    }
+
+    /// How many stalls its workers had, and how long the longest was, ns; nothing where nobody knows. The rows of its file
+    /// tell it only of results whose workers do not, and that had room for all.
+    fn stalled(&self) -> Option<(u64, u64)> {
+        let workers = self.result.workers();
+        let longest_ns = workers.iter().map(|worker| worker.poll_gap_ns_max).max()?;
+        let of_workers = || {
+            let add = |sum: u64, worker: &WorkerSummary| Some(sum.saturating_add(worker.stalls?));
+            let count = workers.iter().try_fold(0, add)?;
+            Some((count, if count > 0 { longest_ns } else { 0 }))
+        };
+        let of_rows = || {
+            let all = &self.stalls.as_ref()?.all;
+            (all.count < ROOM_OF_WORKER).then_some((all.count, all.max_ns))
+        };
+        of_workers().or_else(of_rows)
     }
 
     /// The figure `name` of a run that has one of it.

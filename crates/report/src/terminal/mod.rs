@@ -85,7 +85,7 @@ pub(crate) fn painted(words: &str, paint: Paint, style: &Style) -> String {
 }
 
 /// The verdict on numbers that must not be believed.
-fn invalid(reasons: &[Note], style: &Style) -> String {
+pub(crate) fn invalid(reasons: &[Note], style: &Style) -> String {
     match reasons {
         [] => painted("INVALID: these numbers must not be believed", Paint::Bad, style),
         [only] => painted(&format!("INVALID: {only}"), Paint::Bad, style),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use measure::NoiseSummary;
 use report::compare::fail_if::{Judgement, Rule};
 use report::export::csv;
+use report::kind::Standing;
 use report::load::{self, Loaded};
 use report::{Style, html, terminal};
 
@@ -140,4 +141,66 @@ fn a_run_without_its_stalls_says_so() {
         error.ends_with("is damaged: line 1: not the columns of a gaps.csv"),
         "{error}"
     );
+}
+
+/// The golden run, with its result changed.
+fn changed(change: impl FnOnce(&mut NoiseSummary)) -> Loaded {
+    let mut run = run();
+    let mut result = run.result_of::<NoiseSummary>().expect("of noise").clone();
+    change(&mut result);
+    run.result = Box::new(result);
+    run
+}
+
+const FIGURES: [&str; 5] = [
+    "pauses",
+    "pause_max",
+    "stall_share",
+    "stall_lossless",
+    "stall_lost",
+];
+
+#[test]
+fn what_ended_early_is_not_held_against_what_did_not() {
+    let early = changed(|noise| {
+        noise.interrupted = true;
+        noise.rate_pps = Some(1e6);
+        noise.cores.iter_mut().for_each(|core| core.lost = Some(0.0));
+    });
+    let verdict = early.result.verdict();
+    assert_eq!(verdict.standing, Standing::Plain, "{}", verdict.words);
+    // A share is one of any length.
+    let known: Vec<_> = FIGURES
+        .into_iter()
+        .filter(|name| early.figure(name).is_some())
+        .collect();
+    assert_eq!(known, ["stall_share"]);
+    for text in ["stalls worse 10%", "stall_max worse 20us", "stall_lost worse 10%"] {
+        let rule: Rule = text.parse().unwrap();
+        assert!(
+            matches!(rule.judge(&early, &early), Judgement::Unknown(_)),
+            "{text}"
+        );
+    }
+}
+
+/// Of before there was a reason, too.
+#[test]
+fn stalls_that_found_no_room_are_no_clean_core() {
+    let dir = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(golden()).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+    }
+    let mut result = serde_json::to_value(run().result_of::<NoiseSummary>()).unwrap();
+    assert!(result.get("reasons").is_none());
+    result["cores"][1]["gaps_dropped"] = 5.into();
+    fs::write(dir.path().join("summary.json"), result.to_string()).unwrap();
+    let run = load::load(dir.path()).unwrap();
+    let noise = run.result_of::<NoiseSummary>().expect("of noise");
+    assert_eq!(noise.exit_code(), 2);
+    assert_eq!(noise.reasons[0].code, "stalls_dropped");
+    assert!(run.is_invalid() && run.result.verdict().words.starts_with("INVALID: "));
+    assert!(FIGURES.iter().all(|name| run.figure(name).is_none()));
+    let text = terminal::render(noise, &Style::plain());
+    assert!(text.contains("INVALID: core 1: 5 stalls found no room"), "{text}");
 }

@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use measure::Summary;
 use report::compare::fail_if::{Judgement, Rule};
 use report::export::{csv, json};
 use report::kinds::search::Searched;
@@ -316,4 +317,43 @@ fn stalls_are_counted_in_stalls() {
         let rule: Result<Rule, _> = text.parse();
         assert!(rule.is_ok_and(|rule| matches!(rule.judge(&run[0], &run[0]), Judgement::Holds(_))));
     }
+}
+
+/// A run with ten times the stalls must not pass since there was room for as many only.
+#[test]
+fn stalls_that_found_no_room_are_judged_too() {
+    let baseline = read("v2");
+    let with = |stalls: [Option<u64>; 2], dropped| {
+        let mut run = baseline.clone();
+        let mut result = run.result_of::<Summary>().expect("of send").clone();
+        result.workers.truncate(2);
+        for (worker, stalls) in result.workers.iter_mut().zip(stalls) {
+            worker.stalls = stalls;
+            worker.stalls_dropped = dropped;
+        }
+        result.workers[1].poll_gap_ns_max = 50_000_000;
+        run.result = Box::new(result);
+        run
+    };
+    let figures = |run: &Loaded| (run.figure("pauses"), run.figure("pause_max"));
+    let many = with([Some(70_000), Some(2)], 4_464);
+    assert_eq!(figures(&many), (Some(70_002.0), Some(5e7)));
+    assert_eq!(
+        figures(&with([Some(0), Some(0)], 0)),
+        (Some(0.0), Some(0.0)),
+        "none"
+    );
+    for text in ["stalls worse 10%", "stall_max worse 20us"] {
+        let rule: Rule = text.parse().unwrap();
+        assert!(
+            matches!(rule.judge(&baseline, &many), Judgement::Failed(_)),
+            "{text}"
+        );
+    }
+    // A result that does not say how many there were, beside a file with room for no more.
+    let mut full = baseline.clone();
+    full.stalls.as_mut().expect("its stalls").all.count = 1 << 16;
+    assert_eq!(figures(&full), (None, None));
+    let rule: Rule = "stalls worse 10%".parse().unwrap();
+    assert!(matches!(rule.judge(&baseline, &full), Judgement::Unknown(_)));
 }

@@ -62,9 +62,9 @@ impl Outcome for NoiseSummary {
 
     fn ended(&self) -> Ended {
         Ended {
-            verdict: "valid".into(),
+            verdict: self.validity().name().into(),
             exit: self.exit_code(),
-            ..Ended::default()
+            reasons: self.reasons.clone(),
         }
     }
 }

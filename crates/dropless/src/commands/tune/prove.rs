@@ -59,8 +59,9 @@ impl Proof {
     pub fn new(before: NoiseSummary, after: NoiseSummary) -> Self {
         let share = |noise: &NoiseSummary| noise.cores.iter().map(|core| core.taken_share).sum::<f64>();
         let (one, other) = (share(&before), share(&after));
+        let is_known = before.reasons.is_empty() && after.reasons.is_empty();
         Self {
-            factor: (other > 0.0).then(|| one / other),
+            factor: (is_known && other > 0.0).then(|| one / other),
             before,
             after,
         }
@@ -88,6 +89,9 @@ pub fn show(proof: &Proof, style: &Style) -> String {
     }
     let verdict = match proof.factor {
         _ if proof.after.interrupted => "the second measurement was interrupted: nothing is proven".into(),
+        None if !(proof.before.reasons.is_empty() && proof.after.reasons.is_empty()) => {
+            "more stalls than there is room for: nothing is proven; fix: a shorter --duration".into()
+        }
         Some(factor) if factor > 1.05 => format!("{factor:.2} times less time is taken than before"),
         Some(factor) if factor < 0.95 => format!("{:.2} times more time is taken than before", 1.0 / factor),
         Some(_) => "no difference that could be told from chance".into(),

@@ -7,7 +7,7 @@ use measure::noise::{CoreNoise, NoiseSummary};
 use super::{explained, headline};
 use crate::number;
 use crate::style::{Paint, Style};
-use crate::terminal::{ending, join};
+use crate::terminal::{ending, invalid, join};
 use crate::wrap::wrapped;
 
 /// Causes shown of a core; the rest is in the run directory.
@@ -28,6 +28,9 @@ pub fn render(noise: &NoiseSummary, style: &Style) -> String {
     }
     sections.push(ending);
     sections.extend(noise.cores.iter().map(|core| answer(noise, core, style)));
+    if !noise.reasons.is_empty() {
+        sections.push(invalid(&noise.reasons, style));
+    }
     join(&sections)
 }
 

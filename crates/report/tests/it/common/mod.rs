@@ -96,7 +96,7 @@ fn worker(core: u32, roles: &[&str], busy_share: f64, poll_gap_ns_max: u64) -> W
         busy_share,
         poll_gap_ns_max,
         poll_gap_ns_p999: 2_100,
-        first_packet_ms: None,
+        ..WorkerSummary::default()
     }
 }
 
