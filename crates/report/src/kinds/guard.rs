@@ -152,10 +152,15 @@ impl Kind for GuardSummary {
     }
 }
 
-/// The longest time from a flood's first packet to its rule in force, ns.
+/// The longest time from a flood's first packet to its rule in force, ns; nothing where one was not stopped, or nobody knows
+/// when: of what did not come to its end there is no longest time.
 fn slowest(summary: &GuardSummary) -> Option<f64> {
-    let all = summary.blocks.iter().filter_map(|block| block.stopped_after_s);
-    all.reduce(f64::max).map(|seconds| seconds * 1e9)
+    if !summary.refusals.is_empty() || summary.further_refusals > 0 || summary.further_blocks > 0 {
+        return None;
+    }
+    let all = summary.blocks.iter().map(|block| block.stopped_after_s);
+    let all = all.collect::<Option<Vec<f64>>>()?;
+    all.into_iter().reduce(f64::max).map(|seconds| seconds * 1e9)
 }
 
 /// The one sentence about a guard.

@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use measure::GuardSummary;
+use measure::{GuardRefusal, GuardSummary};
 use report::load::{self, Loaded};
 use report::{Style, html, terminal};
 
@@ -65,13 +65,39 @@ fn the_page_says_what_was_blocked_and_why_and_what_was_not() {
 fn its_figures_are_those_of_its_rules() {
     let run = run("guard");
     let guard = run.result_of::<GuardSummary>().expect("of guard");
-    let slowest = guard.blocks.iter().filter_map(|block| block.stopped_after_s);
-    let slowest = slowest.fold(0.0, f64::max) * 1e9;
-    assert_eq!(run.figures("stopped_after"), [(String::new(), slowest)]);
     assert_eq!(
         run.figures("blocks"),
         [(String::new(), guard.blocks.len() as f64)]
     );
+}
+
+/// A guard that let a flood through is not as fast as one that stopped all.
+#[test]
+fn what_was_not_stopped_has_no_time() {
+    let with = |change: fn(&mut GuardSummary)| {
+        let mut run = run("guard");
+        let mut guard = run.result_of::<GuardSummary>().expect("of guard").clone();
+        guard.refusals.clear();
+        change(&mut guard);
+        run.result = Box::new(guard);
+        let tiles = run.result.tiles();
+        let tile = tiles.into_iter().find(|tile| tile.name == "stopped after");
+        (run.figure("stopped_after"), tile.map(|tile| tile.value))
+    };
+    assert_eq!(
+        with(|_| {}),
+        (Some(0.3e9), Some("300.0 ms".to_owned())),
+        "the slower of two"
+    );
+    let changes: [fn(&mut GuardSummary); 4] = [
+        |guard| guard.refusals.push(GuardRefusal::default()),
+        |guard| guard.further_refusals = 1,
+        |guard| guard.further_blocks = 1,
+        |guard| guard.blocks[0].stopped_after_s = None,
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        assert_eq!(with(change), (None, None), "{at}");
+    }
 }
 
 #[test]
