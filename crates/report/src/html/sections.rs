@@ -155,8 +155,10 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
         Origin::Send | Origin::Older => "lost",
     };
     let mut words = each(series, |_, series| {
-        if series.totals.lost <= 0.0 && peak(series, Channel::Loss).is_none_or(|(_, percent)| percent <= 0.0)
-        {
+        let Some(lost) = series.lost() else {
+            return Some("More came back than was sent: what was lost nobody knows.".to_owned());
+        };
+        if lost <= 0.0 && peak(series, Channel::Loss).is_none_or(|(_, percent)| percent <= 0.0) {
             return Some(format!("Nothing was {} in any interval.", word(series)));
         }
         let (at, most) = peak(series, Channel::Loss)?;
@@ -165,7 +167,7 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
         } else {
             "packet"
         };
-        let lost = counted(series.totals.lost as u64, thing);
+        let lost = counted(lost as u64, thing);
         Some(format!(
             "{lost} {} in all; at most {} of an interval, that which ends at {}.",
             word(series),

@@ -19,7 +19,8 @@ pub struct Intervals {
     whole: Point,
     sent: f64,
     received: f64,
-    lost: f64,
+    /// Nothing where the rows do not tell.
+    lost: Option<f64>,
     /// What of that came, and was not received.
     missed: f64,
     /// Whether that is known.
@@ -38,7 +39,7 @@ impl Intervals {
 
     /// Whether nothing was awaited: nothing came back, and none of it is lost (`--tx-only`).
     fn is_one_way(&self) -> bool {
-        self.origin == Origin::Send && self.sent > 0.0 && self.received + self.lost <= 0.0
+        self.origin == Origin::Send && self.sent > 0.0 && self.received + self.lost.unwrap_or(0.0) <= 0.0
     }
 
     /// Of all that was read.
@@ -48,7 +49,7 @@ impl Intervals {
             whole: series.whole.clone(),
             sent: series.totals.sent,
             received: series.totals.received,
-            lost: series.totals.lost,
+            lost: series.lost(),
             missed: series.totals.missed,
             tells_missed: series.tells_missed,
         }
@@ -68,23 +69,29 @@ impl Kind for Intervals {
     }
 
     fn verdict(&self) -> Verdict {
-        let (sent, lost, of) = (self.sent as u64, self.lost as u64, self.due() as u64);
-        let all = format!("{} {}", counted(sent, "packet"), self.origin.out());
-        let standing = Standing::of_exit(u8::from(lost > 0));
-        let (standing, words) = if self.is_one_way() {
-            (standing, format!("{all}, none expected back"))
-        } else if self.tells_missed {
-            (
-                standing,
-                format!("{all}, {} lost ({})", count(lost), share(lost, of)),
-            )
-        } else {
-            let standing = if lost > 0 { standing } else { Standing::Plain };
-            let dropped = count(lost);
-            (
-                standing,
-                format!("{all}, {dropped} dropped; what its ports missed is not in the file"),
-            )
+        let all = format!("{} {}", counted(self.sent as u64, "packet"), self.origin.out());
+        let (standing, words) = match self.lost.map(|lost| lost as u64) {
+            None => {
+                let back = count(self.received as u64);
+                (
+                    Standing::Plain,
+                    format!("{all}, {back} came back: what was lost nobody knows"),
+                )
+            }
+            Some(_) if self.is_one_way() => (Standing::Clean, format!("{all}, none expected back")),
+            Some(lost) if !self.tells_missed => {
+                let standing = if lost > 0 { Standing::of_exit(1) } else { Standing::Plain };
+                let dropped = count(lost);
+                (
+                    standing,
+                    format!("{all}, {dropped} dropped; what its ports missed is not in the file"),
+                )
+            }
+            Some(lost) => {
+                let part = share(lost, self.due() as u64);
+                let standing = Standing::of_exit(u8::from(lost > 0));
+                (standing, format!("{all}, {} lost ({part})", count(lost)))
+            }
         };
         Verdict {
             standing,
@@ -110,8 +117,11 @@ impl Kind for Intervals {
             "rate_rx" => span(Channel::Received).mean(),
             "sent" => Some(self.sent),
             "received" => Some(self.received),
-            "loss" => (self.due() > 0.0).then(|| self.lost / self.due()),
-            "lost" => Some(self.lost),
+            "loss" => self
+                .lost
+                .filter(|_| self.due() > 0.0)
+                .map(|lost| lost / self.due()),
+            "lost" => self.lost,
             "latency_mean" => span(Channel::Mean).mean(),
             "latency_max" => span(Channel::Max).mean().map(|_| span(Channel::Max).max),
             _ => None,

@@ -260,7 +260,7 @@ fn contradictions(series: &Series) -> Vec<String> {
     } = series.contradictions;
     let mut told = Vec::new();
     if more_back > 0 {
-        let so = if series.totals.received > series.totals.sent {
+        let so = if series.lost().is_none() {
             ", and in all: of loss the file says nothing"
         } else {
             ": loss is that of the whole file, its drop rates over time are not to be relied on"

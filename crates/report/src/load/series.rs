@@ -65,6 +65,15 @@ impl Series {
         self.points.rows_a_point()
     }
 
+    /// Packets lost; nothing where more came back in all than was sent: some of these are not of this run, or were counted
+    /// twice, and how many were lost beside them nobody knows.
+    pub fn lost(&self) -> Option<f64> {
+        let Counts {
+            sent, received, lost, ..
+        } = self.totals;
+        (self.origin.is_of_arrivals() || received <= sent).then_some(lost)
+    }
+
     /// Whether any interval has a value of this channel.
     pub fn has(&self, channel: Channel) -> bool {
         self.whole.span(channel).mean().is_some()

@@ -40,7 +40,10 @@ fn packets_under_way_at_an_edge_are_not_lost() {
     let text = said(base.path(), "lossy.csv", edges("40,100,130,-0.3,1\n").as_bytes()).unwrap();
     assert!(text.contains("lossy.csv,lost,packets,20,"), "{text}");
     let text = said(base.path(), "more.csv", edges("40,100,350,-2.5,1\n").as_bytes()).unwrap();
-    assert!(text.contains("more.csv,lost,packets,0,"), "{text}");
+    assert!(
+        !text.contains("more.csv,lost,") && !text.contains("more.csv,loss,"),
+        "{text}"
+    );
     assert!(
         unwrapped(&text).contains("and in all: of loss the file says nothing"),
         "{text}"

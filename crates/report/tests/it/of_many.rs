@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use measure::Summary;
 use report::compare::fail_if::{Judgement, Rule};
 use report::export::{csv, json};
+use report::kind::Standing;
 use report::kinds::search::Searched;
 use report::load::{self, Loaded};
 use report::{Style, html, terminal};
@@ -356,4 +357,36 @@ fn stalls_that_found_no_room_are_judged_too() {
     assert_eq!(figures(&full), (None, None));
     let rule: Rule = "stalls worse 10%".parse().unwrap();
     assert!(matches!(rule.judge(&baseline, &full), Judgement::Unknown(_)));
+}
+
+#[test]
+fn more_that_came_back_than_was_sent_is_no_run_without_loss() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, rows: &str| {
+        let path = dir.path().join(name);
+        fs::write(
+            &path,
+            format!("time,tx_packets,rx_packets,drop_rate,avg_latency\n{rows}"),
+        )
+        .unwrap();
+        load::load(&path).unwrap()
+    };
+    let whole = file("whole.csv", "100,10,9,0.1,\n200,10,10,0,\n");
+    let odd = file("odd.csv", "100,10,5,0.5,\n200,10,16,0,\n");
+    assert_eq!((odd.figure("loss"), odd.figure("lost")), (None, None));
+    let verdict = odd.result.verdict();
+    assert_eq!(verdict.standing, Standing::Plain);
+    assert_eq!(
+        verdict.words,
+        "20 packets sent, 21 came back: what was lost nobody knows"
+    );
+    for text in ["loss worse 10%", "lost worse 10%"] {
+        let rule: Rule = text.parse().unwrap();
+        assert!(
+            matches!(rule.judge(&whole, &odd), Judgement::Unknown(_)),
+            "{text}"
+        );
+    }
+    let page = html::page(&[odd]).unwrap();
+    assert!(!page.contains("Nothing was lost"), "nobody knows");
 }

@@ -67,6 +67,10 @@ impl Outcome for NoiseSummary {
             reasons: self.reasons.clone(),
         }
     }
+
+    fn doubt(&self) -> Option<&Note> {
+        self.reasons.first()
+    }
 }
 
 /// The validated plan.
