@@ -124,17 +124,48 @@ impl Part {
     }
 }
 
+/// What a verdict begins with, and a list shows of it: it is in capitals for people who look for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It may be believed.
+    Valid,
+    /// It must not be believed.
+    Invalid,
+    /// A search came to its end.
+    Found,
+    /// Somebody ended it before.
+    NotFinished,
+    /// There is no result.
+    DidNotEnd,
+    /// There is something that cannot be read.
+    Unreadable,
+}
+
+impl Mark {
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "VALID",
+            Self::Invalid => "INVALID",
+            Self::Found => "FOUND",
+            Self::NotFinished => "NOT FINISHED",
+            Self::DidNotEnd => "DID NOT END",
+            Self::Unreadable => "UNREADABLE",
+        }
+    }
+}
+
 /// What a run came to.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// How good that is.
     pub standing: Standing,
-    /// In one sentence.
-    pub words: String,
+    /// What it begins with; nothing of what is not judged.
+    pub mark: Option<Mark>,
+    /// What follows, in one sentence.
+    pub outcome: String,
     /// What else is to be said of it, a sentence each.
     pub reasons: Vec<String>,
-    /// Whether the first of them says more than the words do, where there is room for one line.
-    pub is_by_reason: bool,
 }
 
 impl Verdict {
@@ -143,15 +174,15 @@ impl Verdict {
         match validity {
             Validity::Valid => Self {
                 standing,
-                words: format!("VALID: {words}"),
+                mark: Some(Mark::Valid),
+                outcome: words.to_owned(),
                 reasons: Vec::new(),
-                is_by_reason: false,
             },
             Validity::Invalid => Self {
                 standing: Standing::Invalid,
-                words: format!("INVALID: these numbers must not be believed. {words}"),
+                mark: Some(Mark::Invalid),
+                outcome: format!("these numbers must not be believed. {words}"),
                 reasons: Note::texts(reasons),
-                is_by_reason: true,
             },
         }
     }
@@ -162,23 +193,24 @@ impl Verdict {
         Self::judged(run.validity(), standing, words, run.reasons())
     }
 
-    /// In one word or two of capitals, as it begins; of what is not judged, nothing.
-    pub fn word(&self) -> String {
-        let word = self.words.split(':').next().unwrap_or_default();
-        let is_word = word.chars().all(|c| c.is_ascii_uppercase() || c == ' ');
-        let word = if is_word && word.len() < self.words.len() {
-            word
-        } else {
-            "-"
-        };
-        word.to_owned()
+    /// Its mark alone, as it stands in lists.
+    pub fn word(&self) -> &'static str {
+        self.mark.map_or("-", Mark::name)
     }
 
-    /// In one line.
+    /// In one sentence.
+    pub fn words(&self) -> String {
+        let mark = self
+            .mark
+            .map_or_else(String::new, |mark| format!("{}: ", mark.name()));
+        mark + &self.outcome
+    }
+
+    /// In one line: of what must not be believed the first reason says more than the words do.
     pub fn line(&self) -> String {
-        match self.reasons.first().filter(|_| self.is_by_reason) {
-            Some(reason) => format!("INVALID: {reason}"),
-            None => self.words.replace('`', ""),
+        match (self.mark, self.reasons.first()) {
+            (Some(Mark::Invalid), Some(reason)) => format!("{}: {reason}", Mark::Invalid.name()),
+            _ => self.words().replace('`', ""),
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Row {
     /// What the user called it.
     pub label: Option<String>,
     /// `VALID`, `INVALID`, `DID NOT END`, ...
-    pub verdict: String,
+    pub verdict: &'static str,
     /// What was received, or else sent, or else the best that was found, or that stalls let through.
     pub rate_pps: Option<f64>,
     /// The part that was lost, 0 to 1.
@@ -107,7 +107,7 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
         .words("name", |(run, _)| run.called())
         .cell("verdict", |(run, row)| {
             let standing = run.result.verdict().standing;
-            Cell::left(&row.verdict).paint(standing.paint())
+            Cell::left(row.verdict).paint(standing.paint())
         })
         .optional("rate", |(_, row)| known(row.rate_pps, format_rate))
         .optional("loss", |(_, row)| known(row.loss, loss))
@@ -119,7 +119,7 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
         .when(widest + OTHERS <= style.width);
     let unread = rows.iter().filter(|(run, _)| run.is_unreadable());
     let unread = unread.map(|(run, _)| {
-        let words = format!("{}: {}", run.called(), run.result.verdict().words);
+        let words = format!("{}: {}", run.called(), run.result.verdict().words());
         marked("note:", Paint::Warn, &words, style)
     });
     let ended = runs

@@ -53,7 +53,7 @@ fn listed(run: &Loaded) -> Value {
         "kind": run.result.entry().map(|entry| entry.command),
         "ended": run.has_ended(),
         "readable": !run.is_unreadable(),
-        "says": verdict.words,
+        "says": verdict.words(),
         "row": Row::of(run),
     })
 }

@@ -10,7 +10,7 @@ use maud::Markup;
 use measure::comparison::Comparison;
 
 use crate::input::json_file;
-use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
+use crate::kind::{Entry, Kind, Mark, Standing, Tile, Verdict};
 use crate::number::pps;
 use crate::read::{self, ReadError, part};
 use crate::rundir::file;
@@ -77,19 +77,20 @@ impl Kind for Comparison {
     fn verdict(&self) -> Verdict {
         let sentences = &self.recommendation.sentences;
         let first = sentences.first().map_or("Nothing was measured.", String::as_str);
-        let (standing, words) = if self.interrupted {
-            (Standing::Invalid, format!("NOT FINISHED: interrupted. {first}"))
+        let (standing, mark, outcome) = if self.interrupted {
+            let outcome = format!("interrupted. {first}");
+            (Standing::Invalid, Some(Mark::NotFinished), outcome)
         } else if self.recommendation.method.is_some() {
             // That a way can be taken is good or bad of nothing; that none can is worth a colour.
-            (Standing::Plain, first.to_owned())
+            (Standing::Plain, None, first.to_owned())
         } else {
-            (Standing::Loss, first.to_owned())
+            (Standing::Loss, None, first.to_owned())
         };
         Verdict {
             standing,
-            words,
+            mark,
+            outcome,
             reasons: sentences.iter().skip(1).cloned().collect(),
-            is_by_reason: false,
         }
     }
 

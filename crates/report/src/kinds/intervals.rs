@@ -70,7 +70,7 @@ impl Kind for Intervals {
 
     fn verdict(&self) -> Verdict {
         let all = format!("{} {}", counted(self.sent as u64, "packet"), self.origin.out());
-        let (standing, words) = match self.lost.map(|lost| lost as u64) {
+        let (standing, outcome) = match self.lost.map(|lost| lost as u64) {
             None => {
                 let back = count(self.received as u64);
                 (
@@ -95,12 +95,12 @@ impl Kind for Intervals {
         };
         Verdict {
             standing,
-            words,
+            mark: None,
+            outcome,
             reasons: vec![
                 "Intervals alone: no ledger says where packets went, and nobody has judged the run."
                     .to_owned(),
             ],
-            is_by_reason: false,
         }
     }
 

@@ -88,9 +88,9 @@ impl Kind for NoiseSummary {
         let causes = self.causes_missing.iter();
         Verdict {
             standing,
-            words,
+            mark: None,
+            outcome: words,
             reasons: causes.map(|why| format!("no causes: {why}")).collect(),
-            is_by_reason: false,
         }
     }
 

@@ -14,7 +14,7 @@ use measure::Note;
 use measure::search::SearchReport;
 use serde::{Serialize, Serializer};
 
-use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
+use crate::kind::{Entry, Kind, Mark, Standing, Tile, Verdict};
 use crate::number::{counted, pps, span};
 use crate::read::{self, ReadError, part};
 use crate::rundir::file;
@@ -104,16 +104,16 @@ impl Kind for Searched {
         if !report.complete {
             return Verdict {
                 standing: Standing::Invalid,
-                words: format!("NOT FINISHED: {spent}"),
+                mark: Some(Mark::NotFinished),
+                outcome: spent,
                 reasons: Note::texts(&report.reasons),
-                is_by_reason: false,
             };
         }
         Verdict {
             standing: Standing::of_exit(report.exit_code().min(1)),
-            words: format!("FOUND: {spent}"),
+            mark: Some(Mark::Found),
+            outcome: spent,
             reasons: page::answers(report),
-            is_by_reason: false,
         }
     }
 

@@ -5,7 +5,7 @@ use maud::Markup;
 use serde::{Serialize, Serializer};
 
 use super::intervals::Intervals;
-use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
+use crate::kind::{Entry, Kind, Mark, Standing, Tile, Verdict};
 use crate::load::Series;
 use crate::style::{Paint, Style};
 use crate::terminal::join;
@@ -36,11 +36,11 @@ impl Unfinished {
         self.is_unreadable
     }
 
-    fn mark(&self) -> &'static str {
+    fn mark(&self) -> Mark {
         if self.is_unreadable {
-            "UNREADABLE"
+            Mark::Unreadable
         } else {
-            "DID NOT END"
+            Mark::DidNotEnd
         }
     }
 
@@ -69,9 +69,9 @@ impl Kind for Unfinished {
     fn verdict(&self) -> Verdict {
         Verdict {
             standing: Standing::Invalid,
-            words: format!("{}: {}", self.mark(), self.why),
+            mark: Some(self.mark()),
+            outcome: self.why.clone(),
             reasons: Vec::new(),
-            is_by_reason: false,
         }
     }
 
@@ -89,7 +89,7 @@ impl Kind for Unfinished {
     }
 
     fn headline(&self, style: &Style) -> String {
-        marked(&format!("{}:", self.mark()), Paint::Bad, &self.why, style)
+        marked(&format!("{}:", self.mark().name()), Paint::Bad, &self.why, style)
     }
 
     fn page(&self, _named: &str, _id: &str) -> Markup {

@@ -168,7 +168,7 @@ fn what_ended_early_is_not_held_against_what_did_not() {
         noise.cores.iter_mut().for_each(|core| core.lost = Some(0.0));
     });
     let verdict = early.result.verdict();
-    assert_eq!(verdict.standing, Standing::Plain, "{}", verdict.words);
+    assert_eq!(verdict.standing, Standing::Plain, "{}", verdict.words());
     // A share is one of any length.
     let known: Vec<_> = FIGURES
         .into_iter()
@@ -199,7 +199,7 @@ fn stalls_that_found_no_room_are_no_clean_core() {
     let noise = run.result_of::<NoiseSummary>().expect("of noise");
     assert_eq!(noise.exit_code(), 2);
     assert_eq!(noise.reasons[0].code, "stalls_dropped");
-    assert!(run.is_invalid() && run.result.verdict().words.starts_with("INVALID: "));
+    assert!(run.is_invalid() && run.result.verdict().words().starts_with("INVALID: "));
     assert!(FIGURES.iter().all(|name| run.figure(name).is_none()));
     let text = terminal::render(noise, &Style::plain());
     assert!(text.contains("INVALID: core 1: 5 stalls found no room"), "{text}");

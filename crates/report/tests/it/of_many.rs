@@ -227,7 +227,7 @@ fn a_killed_search_says_how_to_go_on() {
     )
     .unwrap();
     let run = load::load(dir.path()).unwrap();
-    let words = run.result.verdict().words;
+    let words = run.result.verdict().words();
     let wanted = format!("go on with: dropless search --resume {}", dir.path().display());
     assert!(!run.has_ended() && words.ends_with(&wanted), "{words}");
 }
@@ -377,7 +377,7 @@ fn more_that_came_back_than_was_sent_is_no_run_without_loss() {
     let verdict = odd.result.verdict();
     assert_eq!(verdict.standing, Standing::Plain);
     assert_eq!(
-        verdict.words,
+        verdict.words(),
         "20 packets sent, 21 came back: what was lost nobody knows"
     );
     for text in ["loss worse 10%", "lost worse 10%"] {
@@ -389,4 +389,15 @@ fn more_that_came_back_than_was_sent_is_no_run_without_loss() {
     }
     let page = html::page(&[odd]).unwrap();
     assert!(!page.contains("Nothing was lost"), "nobody knows");
+}
+
+#[test]
+fn the_mark_of_a_verdict_is_no_part_of_its_sentence() {
+    let marks = ["v1", "v2", "search", "compare", "noise", "guard"].map(|name| {
+        let verdict = read(name).result.verdict();
+        let begins = verdict.words().starts_with(&format!("{}: ", verdict.word()));
+        assert_eq!(begins, verdict.mark.is_some(), "{}", verdict.words());
+        verdict.word()
+    });
+    assert_eq!(marks, ["VALID", "VALID", "FOUND", "-", "-", "VALID"]);
 }

@@ -14,7 +14,7 @@ pub fn block(run: &Loaded, is_named: bool) -> Markup {
     html! {
         section.verdict.(verdict.standing.class()) aria-label="verdict" {
             @if is_named { p.dim { b { (run.name) } " " (run.folder) } }
-            p.words { (prose(&verdict.words)) }
+            p.words { (prose(&verdict.words())) }
             @if has_more {
                 ul {
                     @for reason in &verdict.reasons { li { (prose(reason)) } }
