@@ -42,11 +42,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let matches = match command().try_get_matches_from(&expanded.arguments) {
         Ok(matches) => matches,
-        Err(error) => {
+        Err(mut error) => {
             // Help and version are no errors; a closed stdout is none either.
             let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
             let subcommand = expanded.arguments.get(1).map(|word| word.to_string_lossy());
-            match complaint::of_usage(&error, subcommand.as_deref()) {
+            match complaint::of_usage(&mut error, subcommand.as_deref()) {
                 Some(line) => complaint::tell(
                     &format!("{}{line}", expanded.place_of_conflict(&error)),
                     expanded.is_json(),

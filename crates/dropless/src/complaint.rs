@@ -36,7 +36,7 @@ pub fn tell(text: &str, is_json: bool) {
 
 /// A usage error in one line; `None` for what is to be printed as it is (help, version). `subcommand` is the word that
 /// was given as such: not every error of clap's says where it happened.
-pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String> {
+pub fn of_usage(error: &mut clap::Error, subcommand: Option<&str>) -> Option<String> {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return None;
     }
@@ -51,12 +51,10 @@ pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String>
             "there is no {flag} here; {ours}; see dropless {name} --help"
         ));
     }
+    drop_wild_tips(error);
     let text = error.render().to_string();
     let about = |line: &&str| !line.starts_with("Usage: ") && !line.starts_with("For more information");
-    let said = text
-        .lines()
-        .filter(about)
-        .filter(|line| is_tip_of_use(error, line));
+    let said = text.lines().filter(about);
     let said = joined(said.map(|line| line.trim().trim_start_matches("error: ").to_owned()));
     let known = cli::command();
     // The parser says itself whose use it tells: of a subcommand of a subcommand, too.
@@ -78,18 +76,21 @@ pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String>
     Some(format!("{said}; see dropless{command} --help"))
 }
 
-/// Whether a line of the parser's is no tip, or one that may be what was meant: a flag that could be a slip of the fingers.
-fn is_tip_of_use(error: &clap::Error, line: &str) -> bool {
-    let Some(tip) = line.trim().strip_prefix("tip: ") else {
-        return true;
+/// Takes away what the parser advises instead of a flag that it does not know, but one that it may be a slip of the fingers for.
+fn drop_wild_tips(error: &mut clap::Error) {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return;
     };
-    let bare = |text: &str| text.trim_start_matches('-').to_owned();
-    match (error.kind(), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) => {
-            let tipped = tip.split('\'').nth(1).unwrap_or_default();
-            tip.contains("similar") && nearest(&bare(flag), [bare(tipped).as_str()]).is_some()
-        }
-        _ => true,
+    let bare = |flag: &str| flag.trim_start_matches('-').to_owned();
+    let is_slip = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(tip)) => nearest(&bare(flag), [bare(tip).as_str()]).is_some(),
+        _ => false,
+    };
+    error.remove(ContextKind::Suggested);
+    if !is_slip {
+        error.remove(ContextKind::SuggestedArg);
     }
 }
 
@@ -115,7 +116,7 @@ mod tests {
 
     fn said(arguments: &[&str]) -> Option<String> {
         of_usage(
-            &cli::command().try_get_matches_from(arguments).unwrap_err(),
+            &mut cli::command().try_get_matches_from(arguments).unwrap_err(),
             arguments.get(1).copied(),
         )
     }

@@ -88,7 +88,7 @@ pub fn expand(command: fn() -> Command, arguments: Vec<OsString>) -> Result<Expa
     entries.retain(|entry| is_open(&command, &matches, &entry.flag));
     // One by one, so that a value that was typed is not taken for the file's.
     let refused = entries.iter().find_map(|entry| {
-        let line = complaint::of_usage(&entry.refusal(&command)?, words.first().copied())?;
+        let line = complaint::of_usage(&mut entry.refusal(&command)?, words.first().copied())?;
         Some(format!("{}:{}: {line}", file.display(), entry.line))
     });
     let (own, given) = arguments.split_at(1 + words.len());
