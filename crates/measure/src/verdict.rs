@@ -287,33 +287,46 @@ fn down(loss: &LinkLoss) -> String {
     }
 }
 
-impl Reason {
-    /// A short fixed name of the kind of reason.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Reason::Unbalanced(_) => "unbalanced",
-            Reason::NothingSent => "nothing_sent",
-            Reason::NothingReceived(_) => "nothing_received",
-            Reason::NoPorts => "no_ports",
-            Reason::Underoffered { by, .. } => by.code(),
-            Reason::LinkLost(_) => "link_lost",
-            Reason::PortRemoved(_) => "port_removed",
-            Reason::MtuLowered(_) => "mtu_lowered",
-            Reason::CountersUnread(_) => "counters_unread",
-            Reason::ReceiverStalled { .. } => "receiver_stalled",
-            Reason::LateByStall(_) => "late_by_stall",
-            Reason::GivenUpByStall { .. } => "given_up_by_stall",
-            Reason::ClockBad(_) => "clock_bad",
-            Reason::FileShort { .. } => "file_short",
-            Reason::PerhapsCopies(_) => "perhaps_copies",
-            Reason::Contradicted(_) => "contradicted",
-            Reason::HeardEachOther(_) => "heard_each_other",
-            Reason::PoolLeak { .. } => "pool_leak",
-            Reason::InputBroken(_) => "input_broken",
-            Reason::FileSlow { .. } => "file_slow",
-            Reason::WorkerDied { .. } => "worker_died",
+macro_rules! codes {
+    ($($kind:pat => $code:literal)*) => {
+        impl Reason {
+            /// A short fixed name of the kind of reason.
+            pub fn code(&self) -> &'static str {
+                match self {
+                    Self::Underoffered { by, .. } => by.code(),
+                    $($kind => $code,)*
+                }
+            }
+
+            /// All that there are.
+            pub fn codes() -> impl Iterator<Item = &'static str> {
+                [$($code),*].into_iter().chain(Shortfall::ALL.map(Shortfall::code))
+            }
         }
-    }
+    };
+}
+
+codes! {
+    Self::Unbalanced(_) => "unbalanced"
+    Self::NothingSent => "nothing_sent"
+    Self::NothingReceived(_) => "nothing_received"
+    Self::NoPorts => "no_ports"
+    Self::LinkLost(_) => "link_lost"
+    Self::PortRemoved(_) => "port_removed"
+    Self::MtuLowered(_) => "mtu_lowered"
+    Self::CountersUnread(_) => "counters_unread"
+    Self::ReceiverStalled { .. } => "receiver_stalled"
+    Self::LateByStall(_) => "late_by_stall"
+    Self::GivenUpByStall { .. } => "given_up_by_stall"
+    Self::ClockBad(_) => "clock_bad"
+    Self::FileShort { .. } => "file_short"
+    Self::PerhapsCopies(_) => "perhaps_copies"
+    Self::Contradicted(_) => "contradicted"
+    Self::HeardEachOther(_) => "heard_each_other"
+    Self::PoolLeak { .. } => "pool_leak"
+    Self::InputBroken(_) => "input_broken"
+    Self::FileSlow { .. } => "file_slow"
+    Self::WorkerDied { .. } => "worker_died"
 }
 
 /// The judgement of a run.

@@ -31,8 +31,12 @@ fn a_seed_is_always_the_same_round() {
     }
     let drawn: BTreeSet<Kind> = KINDS.iter().filter(|kind| kind.3).map(|kind| kind.0).collect();
     assert_eq!(kinds, drawn, "every kind has its turn");
-    plans.dedup();
-    assert_eq!(plans.len(), 2000, "seeds are rounds of their own");
+    let rounds = plans.iter().map(|plan| {
+        let seed = 0;
+        format!("{:?}", Plan { seed, ..plan.clone() })
+    });
+    let rounds: BTreeSet<String> = rounds.collect();
+    assert_eq!(rounds.len(), plans.len(), "seeds are rounds of their own");
     // As it was written down once: what failed is found again.
     let known = Plan::draw(1);
     assert_eq!(

@@ -41,6 +41,13 @@ pub fn run(search: &mut Search, path: &ModelPath, dice: &mut Dice) -> Vec<Trial>
     trials
 }
 
+/// What was found for each of `goals`.
+fn found(search: &Search, goals: &[Goal]) -> Vec<(GoalResult, Goal)> {
+    let found = search.result().goals;
+    assert_eq!(found.len(), goals.len(), "a result for each goal");
+    found.into_iter().zip(goals.iter().cloned()).collect()
+}
+
 fn mlr(goals: &[Goal], range: Range) -> Search {
     Search::Mlr(Mlr::new(goals.to_vec(), range))
 }
@@ -115,8 +122,8 @@ fn a_steady_path_is_found_within_the_width() {
         };
         let mut search = mlr(&goals, range);
         let trials = run(&mut search, &path, dice);
-        for (goal, wanted) in search.result().goals.iter().zip(&goals) {
-            assert_sound(goal, wanted, range);
+        for (goal, wanted) in found(&search, &goals) {
+            assert_sound(&goal, &wanted, range);
             // What a trial carries: the limit, and the buffer once. The longer trials of the other goal count, too.
             // Trials are of whole packets.
             let initial = goals.iter().map(|goal| goal.initial_duration_ns).min().unwrap() as f64 / 1e9;
@@ -170,10 +177,10 @@ fn random_loss_contradicts_nothing_and_ends() {
         };
         let mut search = mlr(&goals, range);
         run(&mut search, &path, dice);
-        let result = search.result();
-        for (goal, wanted) in result.goals.iter().zip(&goals) {
-            assert_sound(goal, wanted, range);
+        for (goal, wanted) in found(&search, &goals) {
+            assert_sound(&goal, &wanted, range);
         }
+        let result = search.result();
         // More loss allowed with the same patience is never a lower rate by more than a width, whatever was rolled.
         assert!(result.complete && result.invalid_trials == 0);
     });
@@ -214,8 +221,8 @@ fn what_the_sender_cannot_offer_is_never_the_paths_throughput() {
         let mut search = mlr(&[Goal::ndr(), Goal::pdr()], range);
         run(&mut search, &path, dice);
         let (truth, whose) = path.truth();
-        for (goal, wanted) in search.result().goals.iter().zip([Goal::ndr(), Goal::pdr()]) {
-            assert_sound(goal, &wanted, range);
+        for (goal, wanted) in found(&search, &[Goal::ndr(), Goal::pdr()]) {
+            assert_sound(&goal, &wanted, range);
             let lower = goal.lower.unwrap().rate_pps;
             // Offered within the verdict's tolerance of a thousandth counts as offered.
             assert!(lower <= path.sender_pps * 1.002, "{path:?}: {goal:?}");

@@ -2,7 +2,7 @@
 
 use measure::result::{PoolSummary, Stall};
 use measure::verdict::{Late, LinkLoss, Role, TooShort};
-use measure::{Evidence, Hindrance, Imbalance, Validity, Verdict};
+use measure::{Evidence, Hindrance, Imbalance, Reason, Validity, Verdict};
 
 /// Evidence of a good run: 1 Mpps for 10 s, everything back.
 fn good() -> Evidence {
@@ -31,7 +31,7 @@ fn good() -> Evidence {
 fn only_reason(evidence: &Evidence, name: &str) -> String {
     let verdict = Verdict::of(evidence);
     assert_eq!(verdict.validity, Validity::Invalid);
-    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::code).collect();
+    let names: Vec<&str> = verdict.reasons.iter().map(Reason::code).collect();
     assert_eq!(names, [name]);
     verdict.notes().remove(0).text
 }
@@ -79,7 +79,7 @@ fn nothing_sent() {
         received: 0,
         ..good()
     });
-    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::code).collect();
+    let names: Vec<&str> = verdict.reasons.iter().map(Reason::code).collect();
     assert_eq!(names, ["nothing_sent", "nothing_received"]);
 }
 
@@ -411,4 +411,98 @@ fn an_mtu_that_was_lowered_is_named() {
         text,
         "the MTU of port packet:eth1 was 576 in the run, and its longest frames need 1500: what was longer was thrown away, and counts as sent"
     );
+}
+
+/// What speaks against a run, each alone: a run with any of it must not pass for valid.
+#[test]
+fn each_reason_is_found_by_itself() {
+    let stall = Stall {
+        core: 2,
+        gap_ns: 500_000_000,
+        ring_holds_ns: 1_000_000,
+        ..Stall::default()
+    };
+    let short = |stalled_ns, full_ns| Evidence {
+        sent: 9_000_000,
+        received: 9_000_000,
+        hindrance: Hindrance { stalled_ns, full_ns },
+        ..good()
+    };
+    let port = || vec!["packet:eth1".to_owned()];
+    let mut leaky = good();
+    leaky.pools[0].0.leaked = 3;
+    #[rustfmt::skip]
+    let each = [
+        ("unbalanced", Evidence { imbalances: vec![Imbalance::Arrived { frames: 5, classified: 4 }], ..good() }),
+        ("nothing_sent", Evidence { role: Role::SendOnly, sent: 0, received: 0, ..good() }),
+        ("nothing_received", Evidence { received: 0, ..good() }),
+        ("no_ports", Evidence { ports: 0, ..good() }),
+        ("underoffered", short(0, 0)),
+        ("sender_stalled", short(1_000_000_000, 0)),
+        ("port_full", short(0, 1_000_000_000)),
+        ("link_lost", Evidence { link_losses: vec![LinkLoss::default()], ..good() }),
+        ("port_removed", Evidence { removed: port(), ..good() }),
+        ("mtu_lowered", Evidence { too_short: vec![TooShort { port: String::new(), needed: 1500, mtu: 576 }], ..good() }),
+        ("counters_unread", Evidence { unread: port(), ..good() }),
+        ("receiver_stalled", Evidence { stalls: vec![stall.clone()], unexplained: 7, ..good() }),
+        ("given_up_by_stall", Evidence { waited_for: Some(stall), far_gave_up: 9, ..good() }),
+        ("late_by_stall", Evidence { late: Late { packets: 1, drain_ns: 5, gap_ns: 6, ..Late::default() }, ..good() }),
+        ("clock_bad", Evidence { clock_uncertainty_ppm: 101.0, ..good() }),
+        ("file_short", Evidence { short_files: vec![("a.pcapng".into(), 5)], ..good() }),
+        ("perhaps_copies", Evidence { perhaps_copies: 1, ..good() }),
+        ("contradicted", Evidence { contradictions: 1, ..good() }),
+        ("heard_each_other", Evidence { as_sent: 1, probes: 2, ..good() }),
+        ("pool_leak", leaky),
+        ("input_broken", Evidence { broken_input: Some("cut off".into()), ..good() }),
+        ("file_slow", Evidence { starved: (1, 5_000_000), ..good() }),
+        ("worker_died", Evidence { dead_workers: vec![("send".into(), "it panicked".into())], ..good() }),
+    ];
+    for (code, evidence) in &each {
+        only_reason(evidence, code);
+    }
+    let mut tested = each.map(|(code, _)| code);
+    tested.sort_unstable();
+    let mut all: Vec<&str> = Reason::codes().collect();
+    all.sort_unstable();
+    assert_eq!(tested.as_slice(), all, "each reason has evidence of its own here");
+}
+
+#[test]
+fn the_port_and_the_file_are_named() {
+    let text = |evidence: &Evidence| Verdict::of(evidence).notes().remove(0).text;
+    let port = vec!["packet:eth1".to_owned()];
+    let removed = Evidence {
+        removed: port.clone(),
+        ..good()
+    };
+    assert_eq!(
+        text(&removed),
+        "port packet:eth1 lost its link: the interface was removed"
+    );
+    let unread = Evidence {
+        unread: port,
+        ..good()
+    };
+    assert!(text(&unread).contains("of port packet:eth1 could not be read"));
+    let short = Evidence {
+        short_files: vec![("a.pcapng".into(), 5)],
+        ..good()
+    };
+    assert!(text(&short).starts_with("a.pcapng lacks 5 bytes"));
+}
+
+/// Two of our ports may be the ends of a path that only forwards: then all come as they were sent, and nobody told us his
+/// address.
+#[test]
+fn a_path_between_our_ports_is_not_a_port_that_hears_another() {
+    let heard = |as_sent, is_answered| Evidence {
+        as_sent,
+        is_answered,
+        probes: 10,
+        ..good()
+    };
+    valid(&heard(0, true));
+    valid(&heard(10, false));
+    only_reason(&heard(10, true), "heard_each_other");
+    only_reason(&heard(9, false), "heard_each_other");
 }
