@@ -154,6 +154,58 @@ fn a_damaged_capture_is_told_of_quietly() {
     assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{run}");
     assert!(run.stderr.starts_with("dropless: INVALID: "), "{run}");
     assert_eq!(run.stderr.lines().count(), 1, "{run}");
+    let run = lab.dropless(&["guard", "--replay", &file, "--json"]).run();
+    let told = run.json();
+    assert_eq!(
+        (run.code, &told["verdict"]),
+        (Some(2), &"invalid".into()),
+        "{run}"
+    );
+    assert_eq!(told["reasons"][0]["code"], "input_damaged", "{run}");
+}
+
+/// Packets that are out of order or have no time count at the time of those before them, and a note says so.
+#[test]
+fn times_that_a_capture_lacks_are_told() {
+    let Some(lab) = require(&[]) else { return };
+    let noted = |file: &str| {
+        let run = lab.dropless(&["guard", "--replay", file, "--json"]).run();
+        assert_eq!(run.code, Some(0), "{run}");
+        let told = run.json();
+        let judged = told["judged"]["allowed"].as_u64();
+        let notes = told["notes"].as_array().expect("notes").clone();
+        let codes = ["times_go_back", "no_times"].map(|code| notes.iter().any(|note| note["code"] == code));
+        (codes, judged)
+    };
+    let mut packets = packets([2; 6], 10);
+    let all = packets.len() as u64;
+    let file = |packets: &[Made]| PLAIN.write(&lab, "times.pcap", packets);
+    assert_eq!(noted(&file(&packets)), ([false, false], Some(all)));
+    packets.swap(500, 600);
+    assert_eq!(noted(&file(&packets)), ([true, false], Some(all)));
+    // A section, an interface of Ethernet, and a simple packet, which has no time.
+    let frame = udp([2; 6], [10, 0, 0, 1], (5000, OURS));
+    let mut simple = Vec::new();
+    for word in [0x0A0D_0D0A_u32, 28, 0x1A2B_3C4D, 1, u32::MAX, u32::MAX, 28] {
+        simple.extend(word.to_le_bytes());
+    }
+    for word in [
+        1_u32,
+        20,
+        1,
+        0,
+        20,
+        3,
+        16 + frame.len() as u32,
+        frame.len() as u32,
+    ] {
+        simple.extend(word.to_le_bytes());
+    }
+    simple.extend(&frame);
+    simple.extend((16 + frame.len() as u32).to_le_bytes());
+    let path = lab.path("simple.pcapng");
+    fs::write(&path, simple).expect("a file");
+    assert_eq!(noted(&path.display().to_string()), ([false, true], Some(1)));
 }
 
 #[test]

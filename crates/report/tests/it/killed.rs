@@ -169,7 +169,7 @@ fn what_ports_missed_is_not_0_where_nothing_says_so() {
         let before = load::load(&file).unwrap();
         assert_eq!((before.figure("loss"), before.figure("lost")), (None, None));
         assert_eq!(before.figure("received"), Some(1900.0));
-        let words = before.result.verdict().words;
+        let words = before.result.verdict().words();
         assert!(
             words.ends_with("0 dropped; what its ports missed is not in the file"),
             "{words}"

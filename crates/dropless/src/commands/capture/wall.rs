@@ -98,6 +98,7 @@ mod tests {
         for (apart_ns, took_ns) in readings {
             wall.compare((EPOCH_NS.wrapping_add_signed(*apart_ns), *took_ns));
         }
+        assert!(wall.note().is_none_or(|note| note.code == "wall_clock_moved"));
         let note = wall.note().map(|note| note.text);
         assert_eq!(wall.says().is_some(), note.is_some());
         assert_eq!(wall.says(), None, "it is said once");

@@ -327,3 +327,52 @@ fn notes(plan: &ComparePlan, comparison: &Comparison, not_begun: &[&str]) -> Vec
     }
     notes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_the_ways_differ_from_what_others_see_is_told() {
+        let codes = |cores, limits: &[Limit]| {
+            let plan = ComparePlan {
+                version: 1,
+                command: "compare",
+                wanted_pps: None,
+                rates_pps: Vec::new(),
+                latency_pps: 1000.0,
+                size: 64,
+                duration: Duration::from_secs(1),
+                trials: 1,
+                firewall_rules: 0,
+                cores,
+                far: None,
+                ways: Vec::new(),
+            };
+            let methods = limits.iter().map(|limit| MethodResult {
+                name: format!("{limit:?}"),
+                limit: *limit,
+                ..MethodResult::default()
+            });
+            let comparison = Comparison {
+                methods: methods.collect(),
+                ..Comparison::default()
+            };
+            notes(&plan, &comparison, &[])
+        };
+        let named =
+            |notes: &[Note]| -> Vec<String> { notes.iter().map(|note| note.code.to_string()).collect() };
+        assert_eq!(named(&codes([1, 2], &[Limit::Path])), ["polls"]);
+        assert_eq!(named(&codes([1, 1], &[Limit::Path])), ["polls", "shared_core"]);
+        let told = codes(
+            [1, 2],
+            &[Limit::Sender, Limit::Path, Limit::Receiver, Limit::Port],
+        );
+        assert_eq!(named(&told), ["polls", "limited_by_us", "port_full"]);
+        assert!(
+            told[1].text.contains("the limit of Sender, Receiver:"),
+            "{}",
+            told[1].text
+        );
+    }
+}

@@ -62,6 +62,12 @@ pub fn keep(path: &Path, guard: &Guard) -> Result<()> {
         .about("--baseline")
 }
 
+/// The same at the end of a guard, whose result is worth more than that.
+pub fn keep_or_note(path: &Path, guard: &Guard) -> Option<Note> {
+    let error = keep(path, guard).err()?;
+    Some(Note::new("baseline_not_kept", format!("{error:#}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +117,9 @@ mod tests {
         // In the way of the file that is written first.
         std::fs::create_dir(dir.path().join(".usual.json.tmp")).expect("a directory");
         assert!(keep(&path, &guard()).is_err());
+        let note = keep_or_note(&path, &guard()).expect("a note");
+        assert_eq!(note.code, "baseline_not_kept");
+        assert!(note.text.contains("--baseline "), "{}", note.text);
         assert_eq!(std::fs::read_to_string(&path).expect("text"), "before");
     }
 }

@@ -95,6 +95,5 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<(Guard, Op
 
 /// Leaves what is usual for the next time. Where that cannot be, what the guard did is worth no less.
 fn keep_baseline(plan: &GuardPlan, guard: &Guard) -> Option<Note> {
-    let error = baseline::keep(plan.baseline.as_ref()?, guard).err()?;
-    Some(Note::new("baseline_not_kept", format!("{error:#}")))
+    baseline::keep_or_note(plan.baseline.as_ref()?, guard)
 }

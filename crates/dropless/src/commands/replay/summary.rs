@@ -5,7 +5,7 @@ use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
-    StarvedSummary, Verdict, expect,
+    StarvedSummary, TimesSummary, Verdict, expect,
 };
 use report::number::{count, counted};
 use report::published::State;
@@ -144,44 +144,20 @@ fn in_ns(ticks: &Histogram, clock: &Clock) -> Percentiles {
 
 fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note> {
     let mut notes = Vec::new();
+    if ending.is_interrupted {
+        notes.push(Note::new(
+            "interrupted",
+            "interrupted: this is the result up to then",
+        ));
+    }
+    let is_timed = matches!(job.plan.rate(), Ok(ReplayRate::Times(_)));
+    notes.extend(of_times(&job.came.times, is_timed));
     let mut tell = |is_so: bool, code, text: String| {
         if is_so {
             notes.push(Note::new(code, text));
         }
     };
-    let (times, read) = (&job.came.times, &job.read);
-    let is_timed = matches!(job.plan.rate(), Ok(ReplayRate::Times(_)));
-    tell(
-        ending.is_interrupted,
-        "interrupted",
-        "interrupted: this is the result up to then".into(),
-    );
-    tell(
-        is_timed && times.backwards > 0,
-        "times_backwards",
-        format!(
-            "{} of the capture had a time before that of the one before, and followed it at once",
-            counted(times.backwards, "packet")
-        ),
-    );
-    tell(
-        is_timed && times.untimed > 0,
-        "times_missing",
-        format!(
-            "{} of the capture had no time, and followed the one before at once",
-            counted(times.untimed, "packet")
-        ),
-    );
-    tell(
-        times.cut > 0,
-        "gaps_cut",
-        format!(
-            "{} longer than --max-gap {} cut, by {} in all",
-            counted(times.cut, "gap"),
-            if times.cut == 1 { "was" } else { "were" },
-            measure::units::format_duration(times.cut_ns)
-        ),
-    );
+    let read = &job.read;
     tell(
         read.not_ethernet.get() > 0,
         "not_ethernet",
@@ -225,9 +201,75 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
     notes
 }
 
+/// What of the times of the capture could not be taken as it is; some of it says nothing of a replay that is not `is_timed`
+/// by them.
+fn of_times(times: &TimesSummary, is_timed: bool) -> Vec<Note> {
+    let told = [
+        (
+            is_timed && times.backwards > 0,
+            "times_backwards",
+            format!(
+                "{} of the capture had a time before that of the one before, and followed it at once",
+                counted(times.backwards, "packet")
+            ),
+        ),
+        (
+            is_timed && times.untimed > 0,
+            "times_missing",
+            format!(
+                "{} of the capture had no time, and followed the one before at once",
+                counted(times.untimed, "packet")
+            ),
+        ),
+        (
+            times.cut > 0,
+            "gaps_cut",
+            format!(
+                "{} longer than --max-gap {} cut, by {} in all",
+                counted(times.cut, "gap"),
+                if times.cut == 1 { "was" } else { "were" },
+                measure::units::format_duration(times.cut_ns)
+            ),
+        ),
+    ];
+    let told = told.into_iter().filter(|(is_so, ..)| *is_so);
+    told.map(|(_, code, text)| Note::new(code, text)).collect()
+}
+
 impl run::Summary for ReplaySummary {
     fn total(&self, state: &mut State) {
         state.total.lost = self.lost();
         state.take_places(&self.ledger);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_could_not_be_taken_as_they_are_are_told() {
+        let told = |times: TimesSummary, is_timed| -> Vec<(String, String)> {
+            let notes = of_times(&times, is_timed).into_iter();
+            notes.map(|note| (note.code.to_string(), note.text)).collect()
+        };
+        let times = TimesSummary {
+            backwards: 1,
+            untimed: 2,
+            cut: 3,
+            cut_ns: 4_000_000_000,
+        };
+        let all = told(times, true);
+        let codes: Vec<&str> = all.iter().map(|(code, _)| code.as_str()).collect();
+        assert_eq!(codes, ["times_backwards", "times_missing", "gaps_cut"]);
+        for ((_, text), begins) in all.iter().zip(["1 packet of", "2 packets of", "3 gaps longer"]) {
+            assert!(text.starts_with(begins), "{text}");
+        }
+        assert_eq!(
+            told(times, false),
+            all[2..],
+            "at a rate of its own only the gaps are the file's"
+        );
+        assert!(told(TimesSummary::default(), true).is_empty());
     }
 }

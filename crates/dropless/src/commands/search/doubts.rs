@@ -85,16 +85,21 @@ fn bunched(result: &SizeResult, trials: &[Trial]) -> Option<Note> {
 mod tests {
     use super::super::journal::tests::line;
     use super::*;
-    use measure::search::SearchResult;
+    use measure::bunch::Bunch;
+    use measure::search::{Limit, SearchResult};
 
-    /// The note of a search of so many good trials, and of others.
-    fn told(good: usize, others: &[Trial]) -> Option<Note> {
-        let size = SizeResult {
+    fn size(result: SearchResult) -> SizeResult {
+        SizeResult {
             size: "64".into(),
             mean_frame_bytes: 64.0,
             range: None,
-            result: SearchResult::default(),
-        };
+            result,
+        }
+    }
+
+    /// The note of a search of so many good trials, and of others.
+    fn told(good: usize, others: &[Trial]) -> Option<Note> {
+        let size = size(SearchResult::default());
         let trials: Vec<Trial> = (0..good)
             .map(|_| line(0).trial)
             .chain(others.iter().cloned())
@@ -129,5 +134,58 @@ mod tests {
             text.contains("for port_full") && !text.contains("noise"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_limit_that_did_not_stay_is_told() {
+        let goal = GoalResult {
+            name: "ndr".into(),
+            loss_ratio: 0.0,
+            complete: true,
+            limit: Limit::Path,
+            throughput_pps: None,
+            conditional_throughput_pps: None,
+            lower: None,
+            upper: None,
+        };
+        let size = size(SearchResult {
+            goals: vec![goal],
+            ..SearchResult::default()
+        });
+        let (good, bad) = (vec![line(0).trial; 5], vec![line(100).trial; 5]);
+        let told = |first: &[Trial], then: &[Trial]| {
+            let notes = doubts(&size, &[first, then].concat());
+            notes.into_iter().find(|note| note.code == "limit_drifted")
+        };
+        let text = |note: Option<Note>| note.map(|note| note.text).unwrap_or_default();
+        assert!(text(told(&good, &bad)).starts_with("the limit sank while"));
+        assert!(text(told(&bad, &good)).starts_with("the limit rose while"));
+        assert_eq!(told(&good, &good), None);
+        // Too few to be no accident.
+        assert_eq!(told(&good[..4], &bad[..4]), None);
+    }
+
+    #[test]
+    fn what_our_own_bunches_may_have_cost_is_told() {
+        let lossy = Trial {
+            bunches: vec![Bunch {
+                due: 64,
+                times: 1,
+                whole: 1,
+            }],
+            ..line(9).trial
+        };
+        let told = |bunched_trials, trial: &Trial| {
+            let size = size(SearchResult {
+                bunched_trials,
+                ..SearchResult::default()
+            });
+            let notes = doubts(&size, std::slice::from_ref(trial));
+            notes.into_iter().find(|note| note.code == "sender_bunched")
+        };
+        let note = told(2, &lossy).expect("it was lost of a bunch");
+        assert!(note.text.contains("in 2 trials of size 64") && note.text.contains("up to 64 at once"));
+        assert_eq!(told(0, &lossy), None);
+        assert_eq!(told(2, &line(0).trial), None, "nothing was lost");
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
+use measure::Note;
 use wire::{DropReason, ReflectorCounters};
 
 use super::load::{self, Load};
@@ -51,6 +52,25 @@ impl Told {
         let of = |name: &str| self.counted.get(name).copied().unwrap_or(0);
         let refused: u64 = DropReason::ALL.iter().map(|reason| of(reason.name())).sum();
         of("received").saturating_sub(refused) > sent
+    }
+
+    /// What the user should know of it, where the run sent so many packets, and cannot explain so many of them.
+    pub fn notes(&self, sent: u64, unexplained: u64) -> Vec<Note> {
+        let mut notes = Vec::new();
+        // Where unexplained packets may be: with a far side that does not tell.
+        if self.silent > 0 && unexplained > 0 {
+            notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
+        }
+        if self.is_shared(sent) {
+            notes.push(Note::new(
+                "far_side_shared",
+                "the far side served others during the run: what it counted is at most this run's",
+            ));
+        }
+        if self.restarted > 0 {
+            notes.push(Note::new("far_side_restarted", "the far side was restarted during the run: its counters begin there, and what it lost before is unexplained"));
+        }
+        notes
     }
 }
 
@@ -134,5 +154,28 @@ impl Far {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_far_side_that_does_not_tell_all_is_told_of() {
+        let told = |silent, restarted, received| Told {
+            counted: BTreeMap::from([("received".to_owned(), received)]),
+            silent,
+            restarted,
+        };
+        let codes = |told: &Told, unexplained| -> Vec<String> {
+            let notes = told.notes(10, unexplained);
+            notes.into_iter().map(|note| note.code.to_string()).collect()
+        };
+        assert!(codes(&told(0, 0, 10), 5).is_empty());
+        assert!(codes(&told(1, 0, 10), 0).is_empty(), "nothing is unexplained");
+        assert_eq!(codes(&told(1, 0, 10), 5), ["far_side_silent"]);
+        assert_eq!(codes(&told(0, 0, 11), 0), ["far_side_shared"]);
+        assert_eq!(codes(&told(0, 1, 10), 0), ["far_side_restarted"]);
     }
 }

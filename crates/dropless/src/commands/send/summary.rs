@@ -333,19 +333,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     // Kernels told their sockets of these; other ports hear them as frames.
     let refused = ledger.arrived.foreign.get(Foreign::IcmpErrorOurs.name());
     notes.extend(refused.map(|errors| kernel_port::refused("this run", *errors)));
-    // Where unexplained packets may be: with a far side that does not tell.
-    if job.told.silent > 0 && ledger.unexplained > 0 {
-        notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
-    }
-    if job.told.is_shared(ledger.accepted) {
-        notes.push(Note::new(
-            "far_side_shared",
-            "the far side served others during the run: what it counted is at most this run's",
-        ));
-    }
-    if job.told.restarted > 0 {
-        notes.push(Note::new("far_side_restarted", "the far side was restarted during the run: its counters begin there, and what it lost before is unexplained"));
-    }
+    notes.extend(job.told.notes(ledger.accepted, ledger.unexplained));
     notes
 }
 

@@ -102,3 +102,36 @@ pub fn judge(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use measure::InterfaceCheck;
+
+    use super::*;
+
+    #[test]
+    fn counts_that_the_interface_denies_are_a_reason_to_believe_nothing() {
+        let judged = |judged| {
+            let check = InterfaceCheck {
+                judged,
+                at_least: 10,
+                at_most: 12,
+            };
+            judge(Some(check), "eth1", "native")
+        };
+        for within in [10, 12] {
+            assert_eq!(judged(within), Ok(None));
+        }
+        for without in [9, 13] {
+            let reason = judged(without).expect_err("both cannot be true");
+            assert_eq!(reason.code, "counters_disagree");
+            assert!(
+                reason.text.starts_with(&format!("{without} judged")),
+                "{}",
+                reason.text
+            );
+        }
+        let unknown = judge(None, "eth1", "generic").expect("no reason");
+        assert!(unknown.is_some_and(|note| note.code == "counts_not_checked"));
+    }
+}
