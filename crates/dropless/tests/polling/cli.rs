@@ -1,11 +1,12 @@
 //! Every page of the command line: `--help` as in `docs/help`, others as recorded in `tests/cli`, and completions that complete.
 //!
-//! After a wanted change: `UPDATE=1 ./dev test cli::`.
+//! After a wanted change `UPDATE_GOLDEN=1 ./dev test cli::` writes them anew.
 
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use crate::support::golden_files::assert_golden;
 use crate::support::{Need, require};
 
 /// How long a shell may take.
@@ -25,7 +26,7 @@ fn stdout(arguments: &[&str]) -> String {
 #[test]
 fn pages_are_as_recorded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
-    let mut pages = 0;
+    let mut pages = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the pages") {
         let path = entry.expect("a page").path();
         let recorded = std::fs::read_to_string(&path).expect("a page is text");
@@ -51,20 +52,16 @@ fn pages_are_as_recorded() {
             }
             _ => printed,
         };
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &printed).expect("writing the page");
-        } else {
-            assert_eq!(recorded, printed, "{}: UPDATE=1 writes it anew", path.display());
-        }
-        pages += 1;
+        pages.push((path, printed));
     }
-    assert!(pages > 0, "no page was compared");
+    assert!(!pages.is_empty(), "no page was compared");
+    assert_golden(&pages);
 }
 
 #[test]
 fn the_documented_help_is_the_printed_help() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/help");
-    for (file, arguments) in [
+    let pages = [
         ("dropless.txt", &["--help"][..]),
         ("send.txt", &["send", "--help"]),
         ("search.txt", &["search", "--help"]),
@@ -92,17 +89,8 @@ fn the_documented_help_is_the_printed_help() {
         ("report.txt", &["report", "--help"]),
         ("top.txt", &["top", "--help"]),
         ("completions.txt", &["completions", "--help"]),
-    ] {
-        let (path, printed) = (folder.join(file), stdout(arguments));
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &printed).expect("writing the page");
-        }
-        let documented = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(
-            documented, printed,
-            "docs/help/{file} is old; UPDATE=1 writes it anew"
-        );
-    }
+    ];
+    assert_golden(&pages.map(|(file, arguments)| (folder.join(file), stdout(arguments))));
 }
 
 #[test]

@@ -6,12 +6,13 @@
     reason = "a test fails by panicking"
 )]
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use measure::{GuardRefusal, GuardSummary};
 use report::load::{self, Loaded};
 use report::{Style, html, terminal};
+
+use crate::golden_files::assert_golden;
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -21,23 +22,19 @@ fn run(name: &str) -> Loaded {
     load::load(&golden().join(name)).unwrap()
 }
 
-/// `UPDATE_GOLDEN=1 cargo test -p report` writes it anew.
 #[test]
 fn the_terminal_shows_it_as_it_did() {
-    for (name, width) in [("guard", 120), ("guard-forward", 80)] {
+    let texts = [("guard", 120), ("guard-forward", 80)].map(|(name, width)| {
         let run = run(name);
         let guard = run.result_of::<GuardSummary>().expect("of guard");
         let style = Style {
             width,
             ..Style::plain()
         };
-        let text = terminal::render(guard, &style);
         let path = golden().join(format!("terminal/{name}-{width}.txt"));
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        assert!(text == fs::read_to_string(&path).unwrap(), "it is now:\n{text}");
-    }
+        (path, terminal::render(guard, &style))
+    });
+    assert_golden(&texts);
 }
 
 #[test]

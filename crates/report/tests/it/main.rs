@@ -17,5 +17,7 @@ mod printing;
 mod published;
 mod terminal;
 
+#[path = "../../../dropless/tests/polling/support/golden_files.rs"]
+mod golden_files;
 #[path = "../../../dropless/tests/polling/support/skip.rs"]
 mod skip;

@@ -20,7 +20,7 @@ fn show(arguments: &[&str]) -> Command {
         "not built by `cargo test --test`: run `cargo build -p report --examples` before"
     );
     let mut command = Command::new(built);
-    command.args(arguments).env_remove("UPDATE_GOLDEN");
+    command.args(arguments);
     command
 }
 

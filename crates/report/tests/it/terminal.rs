@@ -7,9 +7,9 @@
 )]
 
 use crate::common;
+use crate::golden_files::assert_golden;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use measure::{Balance, Note, Place, Validity};
@@ -24,27 +24,16 @@ fn at(width: usize) -> Style {
     }
 }
 
-fn assert_golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/terminal")
-        .join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-    }
-    let golden = fs::read_to_string(&path).unwrap();
-    assert!(
-        text == golden,
-        "{name} differs from its golden file; it is now:\n{text}"
-    );
-}
-
 #[test]
 fn reports_look_as_they_did() {
-    assert_golden("clean-80.txt", &render(&common::clean(), &at(80)));
-    assert_golden("lossy-80.txt", &render(&common::lossy(), &at(80)));
-    assert_golden("lossy-120.txt", &render(&common::lossy(), &at(120)));
-    assert_golden("reflect-80.txt", &render(&common::reflected(), &at(80)));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/terminal");
+    let texts = [
+        ("clean-80.txt", render(&common::clean(), &at(80))),
+        ("lossy-80.txt", render(&common::lossy(), &at(80))),
+        ("lossy-120.txt", render(&common::lossy(), &at(120))),
+        ("reflect-80.txt", render(&common::reflected(), &at(80))),
+    ];
+    assert_golden(&texts.map(|(name, text)| (folder.join(name), text)));
 }
 
 #[test]

@@ -17,6 +17,7 @@
 )]
 
 mod dropless;
+pub mod golden_files;
 mod lab;
 mod namespace;
 mod need;
