@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::wire::has_note;
 use crate::support::{Finished, Lab, Need, Running, cpu_controller, require, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -174,6 +175,5 @@ fn move_away(thread: &str) {
 
 /// Whether a note says that a loop or a worker was moved.
 fn is_told(run: &Finished) -> bool {
-    let notes = run.json()["notes"].as_array().expect("notes").clone();
-    notes.iter().any(|note| note["code"] == "moved")
+    has_note(&run.json(), "moved")
 }

@@ -10,7 +10,7 @@ use report::published::{Place, tap_socket};
 
 use crate::capture::fields;
 use crate::support::wire::{
-    Wire, assert_all_back, assert_balance, assert_conserved, assert_refused, charged, interrupted,
+    Wire, assert_all_back, assert_balance, assert_conserved, assert_refused, charged, has_note, interrupted,
 };
 use crate::support::{Finished, Lab, Need, Running, require, until};
 
@@ -238,9 +238,7 @@ fn a_run_that_is_killed_leaves_what_its_tap_had() {
     host.kill();
     let seen = tap.wait(LIMIT);
     assert_balanced(&seen);
-    let json = seen.json();
-    let mut notes = json["notes"].as_array().expect("the notes").iter();
-    assert!(notes.any(|note| note["code"] == "tap_not_ended"), "{seen}");
+    assert!(has_note(&seen.json(), "tap_not_ended"), "{seen}");
     let file = lab.path("killed.pcapng");
     let packets = sequences(&file, 1).len() + sequences(&file, 2).len();
     assert_eq!(packets as u64, seen.number("captured"), "{seen}");
@@ -278,10 +276,7 @@ fn a_run_that_uses_every_core_is_looked_into_from_behind() {
             > 1
     }));
     let seen = interrupted(seen);
-    assert!(
-        seen.json()["notes"].to_string().contains("host_uses_all"),
-        "{seen}"
-    );
+    assert!(has_note(&seen.json(), "host_uses_all"), "{seen}");
     assert!(seen.number("captured") > 0, "{seen}");
     assert_balanced(&seen);
     interrupted(host);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::support::wire::{Wire, assert_balance, assert_invalid, assert_refused, interrupted};
+use crate::support::wire::{
+    Wire, assert_balance, assert_invalid, assert_refused, has_note, interrupted, note,
+};
 use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
@@ -145,10 +147,8 @@ fn packets_that_a_port_cut_are_told_of() {
     let run = interrupted(running);
     assert_eq!(run.number("captured"), 60, "{run}");
     let json = run.json();
-    let notes = json["notes"].as_array().expect("notes");
-    let told = notes.iter().find(|note| note["code"] == "packets_cut");
-    let text = told.and_then(|note| note["text"].as_str()).unwrap_or_default();
-    assert!(text.starts_with("40 packets"), "{run}");
+    let told = note(&json, "packets_cut");
+    assert!(told.is_some_and(|text| text.starts_with("40 packets")), "{run}");
 }
 
 /// What the file says of its interfaces is what the ledger says.
@@ -399,7 +399,7 @@ fn queues_that_come_later_are_told() {
     let running = capture(&lab, &wire.far, &["--port", "xdp:far0", "--to", &file]);
     wire.far.run("ethtool", &["-L", "far0", "rx", "2"]);
     let run = interrupted(running);
-    assert!(run.json()["notes"].to_string().contains("queues_raised"), "{run}");
+    assert!(has_note(&run.json(), "queues_raised"), "{run}");
 }
 
 /// What arrives at an `AF_XDP` port no other program gets, which the run says; `packet` leaves it there, and its queues are
@@ -429,5 +429,5 @@ fn who_takes_traffic_away_says_so() {
         "{xdp}"
     );
     assert!(!packet.stderr.contains("away from the kernel"), "{packet}");
-    assert!(!packet.json()["notes"].to_string().contains("RSS"), "{packet}");
+    assert!(!has_note(&packet.json(), "driver_differs"), "{packet}");
 }

@@ -7,7 +7,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use crate::capture::{assert_balanced, path};
-use crate::support::wire::{assert_refused, interrupted};
+use crate::support::wire::{assert_refused, interrupted, note};
 use crate::support::{Lab, Need, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -112,11 +112,8 @@ fn a_file_that_may_grow_no_longer_ends_nothing() {
     let run = lab.shell(script).wait(LIMIT);
     assert_eq!(run.code, Some(1), "{run}");
     assert_balanced(&run);
-    let notes = run.json()["notes"].to_string();
-    assert!(
-        notes.contains("disk_refused") && notes.contains("ulimit -f"),
-        "{run}"
-    );
+    let refused = note(&run.json(), "disk_refused");
+    assert!(refused.is_some_and(|text| text.contains("ulimit -f")), "{run}");
     let there = lab.dropless(&["read", "limited.pcapng", "--connections"]).run();
     assert_eq!(there.code, Some(0), "{there}");
     assert!(

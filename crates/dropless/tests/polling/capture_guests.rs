@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::attach::rings;
 use crate::capture::{assert_balanced, path};
-use crate::support::wire::interrupted;
+use crate::support::wire::{has_note, interrupted, note};
 use crate::support::{Finished, Lab, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -83,9 +83,7 @@ fn a_consumer_that_writes_nonsense_is_not_believed_and_the_capture_is() {
     assert!(run.stderr.contains(", not believed)"), "{run}");
     assert_eq!((&wrong["taken"], &wrong["lost"]), (&0.into(), &0.into()), "{run}");
     assert_eq!(consumer(&run, "dropless read").get("implausible"), None, "{run}");
-    let notes = json["notes"].as_array().expect("notes");
-    let told = notes.iter().find(|note| note["code"] == "consumer_implausible");
-    let text = told.expect("a note")["text"].to_string();
+    let text = note(&json, "consumer_implausible").expect("a note");
     assert!(
         text.contains(&format!("wrong ({})", std::process::id())),
         "{text}"
@@ -114,10 +112,7 @@ fn a_reader_that_stands_still_has_lost_what_was_overwritten() {
     let told = consumer(&run, &process);
     let lost = told["lost"].as_u64().expect("a count");
     assert!(lost > 0, "{run}");
-    assert!(
-        run.json()["notes"].to_string().contains("consumer_overtaken"),
-        "{run}"
-    );
+    assert!(has_note(&run.json(), "consumer_overtaken"), "{run}");
     assert_eq!(still.code, Some(1), "{still}");
     assert!(
         still

@@ -4,7 +4,7 @@ mod bunches;
 
 use std::time::Duration;
 
-use crate::support::wire::{Wire, assert_conserved, interrupted};
+use crate::support::wire::{Wire, assert_conserved, has_note, interrupted};
 use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
 
 const HUB: [Need; 2] = [Need::Namespaces, Need::Tool("nft")];
@@ -256,10 +256,7 @@ fn what_a_reflector_lost_of_others_is_at_most_ours() {
     let _ = interrupted(reflector);
     for run in [&run, &other] {
         assert_conserved(run);
-        assert!(
-            run.json()["notes"].to_string().contains("far_side_shared"),
-            "{run}"
-        );
+        assert!(has_note(&run.json(), "far_side_shared"), "{run}");
         let places = run.json()["ledger"]["places"].as_array().expect("places").clone();
         let injected = places.iter().find(|charge| charge["place"] == "fault_drop");
         assert_eq!(injected.expect("a place")["precision"], "at_most", "{run}");
@@ -287,8 +284,7 @@ fn a_reflector_restarted_in_the_middle_has_a_partial_account() {
     let run = sender.wait(Duration::from_secs(30));
     let second = interrupted(second);
     assert_conserved(&run);
-    let notes = run.json()["notes"].to_string();
-    assert!(notes.contains("far_side_restarted"), "{run}");
+    assert!(has_note(&run.json(), "far_side_restarted"), "{run}");
     let told = run.number("ledger.raw.reflector_received");
     assert!(
         told > 0 && told <= second.number("received") && told < run.number("sent"),

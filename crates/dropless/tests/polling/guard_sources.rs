@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::guard::udp_to;
 use crate::support::pcap_file::{Made, PLAIN};
+use crate::support::wire::has_note;
 use crate::support::{Finished, Lab, require};
 
 const S: u64 = 1_000_000_000;
@@ -59,11 +60,6 @@ fn guard(lab: &Lab, file: &str, more: &[&str]) -> Finished {
     let run = lab.dropless(&all).run();
     assert_eq!(run.code, Some(0), "{run}");
     run
-}
-
-fn has_note(told: &Value, code: &str) -> bool {
-    let notes = told["notes"].as_array().expect("notes");
-    notes.iter().any(|note| note["code"] == code)
 }
 
 #[test]

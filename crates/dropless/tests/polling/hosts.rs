@@ -1,15 +1,10 @@
 //! `--to` by the name of a host: looked up once, told, and an address from then on.
 
+use crate::support::wire::note;
 use crate::support::{Finished, Need, require};
 
 fn resolved(run: &Finished) -> String {
-    let result = run.json();
-    let notes = result["notes"].as_array().expect("notes").clone();
-    let mut found = notes.iter().filter(|note| note["code"] == "resolved");
-    found.next().expect("it says which address")["text"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    note(&run.json(), "resolved").expect("it says which address")
 }
 
 #[test]

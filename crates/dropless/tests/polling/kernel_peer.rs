@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::wire::{
     FAR_V4, FAR_V6, Wire, assert_conserved, assert_invalid, assert_refused, assert_valid_but_for_time,
-    interrupted,
+    has_note, interrupted,
 };
 use crate::support::{Need, Running, VlanInterface, require, until};
 
@@ -200,12 +200,7 @@ fn port_unreachable_is_no_answer(kind: &str, to: &str) {
     assert_conserved(&run);
     assert!(run.number("ledger.arrived.foreign.icmp_error_ours") >= 1, "{run}");
     assert_eq!((run.number("sent"), run.number("lost")), (50, 50), "{run}");
-    let json = run.json();
-    let notes = json["notes"].as_array().expect("notes");
-    assert!(
-        notes.iter().any(|note| note["code"] == "packets_refused"),
-        "{run}"
-    );
+    assert!(has_note(&run.json(), "packets_refused"), "{run}");
 }
 
 #[test]

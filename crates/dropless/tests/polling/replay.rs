@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::pcap_file::{PLAIN, Pcap, frames};
 use crate::support::wire::{
-    Wire, assert_balance, assert_refused, assert_valid_but_for_time, charged, interrupted,
+    Wire, assert_balance, assert_refused, assert_valid_but_for_time, charged, has_note, interrupted,
 };
 use crate::support::{Finished, Lab, Need, Running, require, until};
 
@@ -245,8 +245,7 @@ fn an_interrupt_ends_a_loop_that_goes_on_for_ever() {
     let cut_off = places.filter(|charge| charge["place"] == "cut_off");
     assert_eq!(cut_off.count(), 1, "{run}");
     assert!(!run.stderr.contains("unsent"), "a line of a sender: {run}");
-    let notes = run.json()["notes"].as_array().expect("notes").clone();
-    assert!(notes.iter().any(|note| note["code"] == "interrupted"), "{run}");
+    assert!(has_note(&run.json(), "interrupted"), "{run}");
     // A run directory that is shown again.
     let dir = run.json()["run"].as_str().expect("a directory").to_owned();
     let report = lab.dropless(&["report", &dir]).run();

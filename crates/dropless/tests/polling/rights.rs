@@ -9,6 +9,7 @@ use std::time::Duration;
 use procfs_core::FromRead as _;
 use procfs_core::process::Status;
 
+use crate::support::wire::{assert_conserved, assert_valid_but_for_time, has_note};
 use crate::support::{Lab, Namespace, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(40);
@@ -174,8 +175,7 @@ fn rules_on_an_interface_change_and_go_with_the_rights_that_are_left() {
         running.signal(nix::sys::signal::Signal::SIGINT);
         let ended = running.wait(LIMIT);
         assert_eq!(ended.code, Some(0), "{ended}");
-        let notes = &ended.json()["notes"];
-        assert!(!notes.to_string().contains("rights_kept"), "{ended}");
+        assert!(!has_note(&ended.json(), "rights_kept"), "{ended}");
         let links = own.ip(&["-details", "link", "show"]);
         assert!(!links.contains("xdp"), "after {command:?}: {links}");
     }

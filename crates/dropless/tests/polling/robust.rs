@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::wire::assert_all_back;
+use crate::support::wire::{assert_all_back, has_note, note};
 use crate::support::{Finished, Lab, Need, Running, require};
 use nix::sys::signal::Signal;
 
@@ -42,7 +42,7 @@ fn ends_in_order(signal: Signal) {
     let run = running.wait(LIMIT);
     assert_all_back(&run);
     assert_eq!(run.number("pool.leaked"), 0, "{run}");
-    assert!(run.json()["notes"].to_string().contains("interrupted"), "{run}");
+    assert!(has_note(&run.json(), "interrupted"), "{run}");
     let directory = run_directory(&lab, &run);
     let rows = std::fs::read_to_string(directory.join("intervals.csv")).expect("intervals.csv");
     let sent: u64 = rows
@@ -198,13 +198,12 @@ fn a_full_disk_under_the_run_directory_costs_files_and_nothing_else() {
     assert_eq!(run.code, Some(0), "{run}");
     assert_eq!(run.json()["verdict"], "valid", "{run}");
     assert_eq!(run.number("sent"), run.number("received"), "{run}");
-    let notes = run.json()["notes"].to_string();
-    assert!(
-        notes.contains("is incomplete") && notes.contains("intervals.csv"),
-        "{run}"
-    );
-    assert!(notes.contains("No space left"), "{run}");
-    assert_eq!(notes.matches("is incomplete").count(), 1, "told once: {run}");
+    let told = note(&run.json(), "directory_incomplete").expect("a note");
+    for words in ["intervals.csv", "No space left"] {
+        assert!(told.contains(words), "{words:?} is missing: {run}");
+    }
+    let all = run.json()["notes"].to_string();
+    assert_eq!(all.matches("directory_incomplete").count(), 1, "told once: {run}");
 }
 
 /// A capture that is cut off by a full disk is not what was sent.

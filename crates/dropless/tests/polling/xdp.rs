@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::wire::{
-    Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, charged, interrupted,
-    packets_by_queue, sum, told,
+    Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, charged, has_note, interrupted,
+    note, packets_by_queue, sum, told,
 };
 use crate::support::{Lab, Need, require};
 
@@ -59,8 +59,11 @@ fn each_queue_can_be_a_port_of_its_own() {
         "{reflector}"
     );
     // The other queue feeds the kernel, and the user is told.
-    let notes = sender.json()["notes"].to_string();
-    assert!(notes.contains("over 2 queues"), "{sender}");
+    let told = note(&sender.json(), "queues-left");
+    assert!(
+        told.is_some_and(|text| text.contains("over 2 queues")),
+        "{sender}"
+    );
     assert_eq!(sum(&sender.json()["ledger"]["lost_at"]), 0, "{sender}");
 }
 
@@ -217,8 +220,7 @@ fn tags_beside_frames_are_noted() {
     for run in runs {
         let arguments = [run, &["--json", "--duration", "300ms", "--no-doctor"]].concat();
         let run = lab.dropless(&arguments).within(&wire.far).run();
-        let notes = run.json()["notes"].to_string();
-        assert!(notes.contains("vlan-stripped"), "{run}");
+        assert!(has_note(&run.json(), "vlan-stripped"), "{run}");
     }
     let arguments = [
         "--json",
@@ -230,10 +232,7 @@ fn tags_beside_frames_are_noted() {
     ];
     let run = [&["capture"], &arguments[..]].concat();
     let run = lab.dropless(&run).within(&wire.far).run();
-    assert!(
-        !run.json()["notes"].to_string().contains("vlan-stripped"),
-        "{run}"
-    );
+    assert!(!has_note(&run.json(), "vlan-stripped"), "{run}");
 }
 
 /// A veth throws away what is longer than its other end takes, after the kernel gave it back as sent.

@@ -103,6 +103,19 @@ pub fn interrupted(running: Running) -> Finished {
     running.wait(STARTING)
 }
 
+/// The sentence of the note with this code, if the result has one: notes it must have, or the list of none.
+pub fn note(result: &Value, code: &str) -> Option<String> {
+    let notes = result["notes"].as_array();
+    let notes = notes.unwrap_or_else(|| panic!("no list of notes in {result}"));
+    let told = notes.iter().find(|note| note["code"] == code)?;
+    Some(told["text"].as_str().expect("a sentence").to_owned())
+}
+
+/// Whether the result has a note with this code.
+pub fn has_note(result: &Value, code: &str) -> bool {
+    note(result, code).is_some()
+}
+
 /// The numbers of a JSON object by name, such as `lost_at`; summed.
 pub fn sum(object: &Value) -> u64 {
     object
