@@ -14,6 +14,8 @@ use capture::pcapng::{self, Interface, PacketHead, Statistics};
 use capture::ring::layout::SEGMENT_MIN;
 use capture::ring::{Consumer, Producer, Ring};
 
+use crate::mount::Mount;
+
 fn ring(segments: u32) -> (Producer, Ring) {
     Producer::new(
         segments,
@@ -400,9 +402,7 @@ fn full_for_a_while(is_awaited: bool) {
         return crate::skip::skip("needs leave to mount (root)");
     }
     let dir = tempfile::tempdir().unwrap();
-    let mount = |arguments: &[&str]| Command::new("mount").args(arguments).status().unwrap().success();
-    let path = dir.path().to_str().unwrap();
-    assert!(mount(&["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]));
+    let _disk = Mount::disk("1m", dir.path());
     let (mut producer, ring) = ring(16);
     let mut disk = disk((&mut producer, &ring), policy(dir.path()));
     let mut count = 0;
@@ -415,7 +415,9 @@ fn full_for_a_while(is_awaited: bool) {
         }
     }
     assert!(disk.written().errors > 0, "{:?}", disk.written());
-    assert!(mount(&["-o", "remount,size=8m", path]));
+    let mut grow = Command::new("mount");
+    grow.args(["-o", "remount,size=8m"]).arg(dir.path());
+    assert!(grow.status().unwrap().success());
     producer.end();
     let begun = Instant::now();
     while is_awaited && disk.written().packets < count / 2 && begun.elapsed() < Duration::from_secs(20) {
@@ -424,25 +426,18 @@ fn full_for_a_while(is_awaited: bool) {
     }
     let written = disk.finish(&[]).unwrap();
     let there = numbers(dir.path());
-    let _ = Command::new("umount").arg(path).status();
     assert_eq!((written.packets, written.lost), (count, 0), "{written:?}");
     assert!(there.into_iter().eq(0..count));
 }
 
 /// Calls `with` a disk of its own of so many bytes; only root can have one.
-fn on_a_tiny_disk(bytes: u64, with: impl FnOnce(&Path) + std::panic::UnwindSafe) {
+fn on_a_tiny_disk(bytes: u64, with: impl FnOnce(&Path)) {
     if !nix::unistd::geteuid().is_root() {
         return crate::skip::skip("needs leave to mount (root)");
     }
     let dir = tempfile::tempdir().unwrap();
-    let size = format!("size={bytes}");
-    let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(dir.path());
-    assert!(mount.status().unwrap().success());
-    let path = dir.path().to_owned();
-    let went = std::panic::catch_unwind(move || with(&path));
-    let _ = Command::new("umount").arg(dir.path()).status();
-    went.unwrap();
+    let _disk = Mount::disk(&bytes.to_string(), dir.path());
+    with(dir.path());
 }
 
 /// As many files as are kept fill the disk: there is room for the next once the oldest has gone.

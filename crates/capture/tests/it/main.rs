@@ -11,5 +11,7 @@ mod foreign;
 mod input;
 mod merge;
 
+#[path = "../../../dropless/tests/polling/support/mount.rs"]
+mod mount;
 #[path = "../../../dropless/tests/polling/support/skip.rs"]
 mod skip;

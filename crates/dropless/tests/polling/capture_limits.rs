@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::capture::{assert_balanced, capture, fields, path, send};
-use crate::support::wire::{Wire, assert_refused, charged, interrupted};
-use crate::support::{Finished, Lab, Need, require, until};
+use crate::support::wire::{Wire, assert_refused, charged, has_note, interrupted};
+use crate::support::{Finished, Lab, Mount, Need, require, until};
 
 const READ: [Need; 2] = [Need::Namespaces, Need::Tool("tshark")];
 const LIMIT: Duration = Duration::from_secs(60);
@@ -183,9 +183,9 @@ fn a_full_disk_is_survived_and_counted() {
         return;
     };
     let disk = lab.path("disk");
-    std::fs::create_dir(&disk).expect("a directory");
-    let mounted = lab.shell("mount -t tmpfs -o size=8m tmpfs disk").wait(LIMIT);
-    assert_eq!(mounted.code, Some(0), "{mounted}");
+    let _disk = Mount::disk("8m", &disk);
+    let script = "dd if=/dev/zero of=disk/direct bs=4096 count=1 oflag=direct 2>/dev/null; code=$?; rm disk/direct; exit $code";
+    let is_direct = lab.shell(script).wait(LIMIT).code == Some(0);
     let wire = Wire::between(&lab, 1);
     let file = disk.join("full.pcapng").display().to_string();
     let running = capture(
@@ -209,11 +209,11 @@ fn a_full_disk_is_survived_and_counted() {
     );
     let run = interrupted(running);
     let packets = fields(&file, "frame", &["frame.number"]).len() as u64;
-    let _ = lab.shell("umount disk").wait(LIMIT);
     assert_eq!(sent.number("sent"), 20_000, "{sent}");
     assert_balanced(&run);
     assert_eq!(run.code, Some(1), "{run}");
-    assert!(run.json()["notes"].to_string().contains("disk_refused"), "{run}");
+    assert!(has_note(&run.json(), "disk_refused"), "{run}");
+    assert_eq!(has_note(&run.json(), "files_cached"), !is_direct, "{run}");
     let said = run.stderr.matches("the disk refuses to be written").count();
     assert_eq!(said, 1, "at once, and once: {run}");
     let files = run.json()["consumers"][0].clone();
@@ -226,15 +226,12 @@ fn a_full_disk_is_survived_and_counted() {
 #[test]
 fn what_standard_output_could_not_take_is_lost() {
     let Some(lab) = require(&[Need::Root]) else { return };
-    std::fs::create_dir(lab.path("disk")).expect("a directory");
-    let mounted = lab.shell("mount -t tmpfs -o size=1m tmpfs disk").wait(LIMIT);
-    assert_eq!(mounted.code, Some(0), "{mounted}");
+    let _disk = Mount::disk("1m", &lab.path("disk"));
     let script = "exec $DROPLESS capture --stdout --no-huge --no-doctor --runs captures > disk/full.pcapng";
     let ended = lab.shell(script).wait(LIMIT);
-    let _ = lab.shell("umount disk").wait(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended}");
     let summary = summary(&lab);
-    assert!(summary["notes"].to_string().contains("stream_ended"), "{summary}");
+    assert!(has_note(&summary, "stream_ended"), "{summary}");
     let (taken, lost) = taken_and_lost(&summary["consumers"][0]);
     assert!(taken > 0 && lost > 0, "{summary}");
 }
@@ -250,7 +247,7 @@ fn a_reader_that_stands_still_does_not_keep_the_run() {
     let ended = lab.shell(script).wait(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended}");
     let summary = summary(&lab);
-    assert!(summary["notes"].to_string().contains("stream_ended"), "{summary}");
+    assert!(has_note(&summary, "stream_ended"), "{summary}");
     let (taken, lost) = taken_and_lost(&summary["consumers"][0]);
     assert_eq!(taken + lost, summary["captured"], "{summary}");
     assert!(lost > 0, "{summary}");
@@ -288,9 +285,8 @@ fn a_consumer_that_stands_still_loses_and_one_that_left_does_not() {
     };
     assert!(of("still", "lost") > 0 && of("still", "left") == 0, "{run}");
     assert!(of("left", "left") > 0 && of("left", "lost") == 0, "{run}");
-    let notes = json["notes"].to_string();
     assert!(
-        notes.contains("consumer_cut") && notes.contains("consumer_left"),
+        has_note(&json, "consumer_cut") && has_note(&json, "consumer_left"),
         "{run}"
     );
 }

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::wire::assert_refused;
-use crate::support::{Finished, Need, require, until};
+use crate::support::wire::{assert_refused, has_note, note};
+use crate::support::{Finished, Need, namespaces, require, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -24,16 +24,9 @@ const SHORT: [&str; 10] = [
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// Namespaces of comparisons that are there now.
-fn namespaces() -> Vec<String> {
-    let output = Command::new("ip")
-        .args(["netns", "list"])
-        .output()
-        .expect("ip netns list");
-    let text = String::from_utf8(output.stdout).expect("names are text");
-    text.lines()
-        .filter(|line| line.starts_with("dropless-compare-"))
-        .map(Into::into)
-        .collect()
+fn left() -> Vec<String> {
+    let all = namespaces().into_iter();
+    all.filter(|name| name.starts_with("dropless-compare-")).collect()
 }
 
 fn methods(run: &Finished) -> Vec<Value> {
@@ -103,7 +96,7 @@ fn every_way_is_measured_and_nothing_is_left_behind() {
             "{run}"
         );
     }
-    assert_eq!(namespaces(), Vec::<String>::new());
+    assert_eq!(left(), Vec::<String>::new());
     let directory = lab
         .directory()
         .join(run.json()["run"].as_str().expect("a directory"));
@@ -137,7 +130,7 @@ fn firewall_rules_are_passed_by_the_kernels_packets() {
     assert!(cost("with_pps") < cost("without_pps"), "{run}");
     let said = run.json()["recommendation"]["sentences"].to_string();
     assert!(said.contains("What 300 firewall rules cost"), "{run}");
-    assert_eq!(namespaces(), Vec::<String>::new());
+    assert_eq!(left(), Vec::<String>::new());
 }
 
 #[test]
@@ -189,7 +182,8 @@ fn an_interrupted_comparison_tells_what_it_has_and_cleans_up() {
     assert_eq!(run.code, Some(2), "{run}");
     let json = run.json();
     assert_eq!(json["interrupted"], true, "{run}");
-    assert!(json["notes"].to_string().contains("not begun: xdp"), "{run}");
+    let told = note(&json, "interrupted");
+    assert!(told.is_some_and(|text| text.contains("not begun: xdp")), "{run}");
     // What was finished is kept: at least its latency, and as fast as it goes.
     let all = methods(&run);
     assert_eq!(all[0]["missing"], Value::Null, "{run}");
@@ -203,7 +197,7 @@ fn an_interrupted_comparison_tells_what_it_has_and_cleans_up() {
             .contains("was interrupted"),
         "{run}"
     );
-    assert_eq!(namespaces(), Vec::<String>::new());
+    assert_eq!(left(), Vec::<String>::new());
 }
 
 /// Killed, it leaves its namespaces; but nothing runs in them, and the next comparison takes them away.
@@ -212,10 +206,9 @@ fn what_a_killed_comparison_leaves_is_taken_away_by_the_next() {
     let Some(lab) = require(&NEEDS) else { return };
     let mut running = lab.dropless(&SHORT).arg("--methods=kernel").spawn();
     running.wait_for("for its latency", Duration::from_secs(60));
-    let left = namespaces();
+    let name = format!("dropless-compare-{}-near", running.id());
+    assert!(namespaces().contains(&name), "{running:?}");
     running.kill();
-    assert_ne!(left.len(), 0);
-    let name = left[0].split_whitespace().next().expect("a name").to_owned();
     let lives = || {
         let output = Command::new("ip").args(["netns", "pids", &name]).output();
         output.is_ok_and(|output| !output.stdout.trim_ascii().is_empty())
@@ -223,7 +216,7 @@ fn what_a_killed_comparison_leaves_is_taken_away_by_the_next() {
     assert!(until(Duration::from_secs(10), || !lives()), "a child outlived it");
     let run = lab.dropless(&SHORT).arg("--methods=kernel").limit(LIMIT).run();
     assert_measured(&run, &methods(&run)[0]);
-    assert_eq!(namespaces(), Vec::<String>::new());
+    assert_eq!(left(), Vec::<String>::new());
 }
 
 #[test]

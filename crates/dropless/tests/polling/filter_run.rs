@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::support::wire::{Wire, assert_refused, interrupted};
-use crate::support::{Dropless, Finished, Lab, Need, Running, require, until};
+use crate::support::wire::{Wire, assert_refused, has_note, interrupted, note};
+use crate::support::{Dropless, Finished, Lab, Mount, Need, Running, require, until};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
 const STARTING: Duration = Duration::from_secs(30);
@@ -126,20 +126,21 @@ fn what_xdp_does_not_see_is_noted() {
         rules(&lab, "deny vlan 5\ndefault allow\n");
         let judged = interrupted(filter(&lab, &wire, &["--mode", mode]));
         assert_eq!(judged.code, Some(0), "{judged}");
-        let notes = judged.json()["notes"].to_string();
+        let judged = judged.json();
+        let stripped = note(&judged, "vlan-stripped");
         assert!(
-            notes.contains("vlan-stripped") && notes.contains("txvlan off"),
+            stripped.is_some_and(|text| text.contains("txvlan off")),
             "{judged}"
         );
-        assert_eq!(notes.contains("packets-joined"), joined, "{judged}");
+        assert_eq!(has_note(&judged, "packets-joined"), joined, "{judged}");
     }
     let guard = ["guard", "--dev", "far0", "--mode", "generic", "--json"];
     let mut guard = lab.dropless(&guard).within(&wire.far).spawn();
     guard.wait_for("guarding far0", STARTING);
-    let notes = interrupted(guard).json()["notes"].to_string();
+    let guarded = interrupted(guard).json();
     assert!(
-        notes.contains("vlan-stripped") && notes.contains("packets-joined"),
-        "{notes}"
+        has_note(&guarded, "vlan-stripped") && has_note(&guarded, "packets-joined"),
+        "{guarded}"
     );
 }
 
@@ -326,20 +327,22 @@ fn what_cannot_be_is_refused_in_one_line() {
 }
 
 /// A bpffs of this test's own: what it holds goes with it.
-pub struct Pins(String);
+pub struct Pins {
+    directory: String,
+    _mount: Mount,
+}
 
 impl Pins {
     pub fn mount(lab: &Lab) -> Self {
-        let at = lab.path("bpf").display().to_string();
-        let made = lab
-            .shell(&format!("mkdir -p {at} && mount -t bpf bpf {at}"))
-            .wait(STARTING);
-        assert_eq!(made.code, Some(0), "{made}");
-        Self(at)
+        let at = lab.path("bpf");
+        Self {
+            directory: at.join("dropless").display().to_string(),
+            _mount: Mount::new(&["-t", "bpf", "bpf"], &at),
+        }
     }
 
     pub fn on(&self, run: Dropless) -> Dropless {
-        run.env("DROPLESS_BPF_DIR", &format!("{}/dropless", self.0))
+        run.env("DROPLESS_BPF_DIR", &self.directory)
     }
 
     pub fn stay(&self, lab: &Lab, wire: &Wire) -> Dropless {
@@ -350,14 +353,6 @@ impl Pins {
     pub fn filter(&self, lab: &Lab, wire: &Wire, arguments: &[&str]) -> Finished {
         let run = lab.dropless(&[&["filter"][..], arguments].concat());
         self.on(run.within(&wire.far)).run()
-    }
-}
-
-impl Drop for Pins {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount")
-            .args(["-l", &self.0])
-            .output();
     }
 }
 

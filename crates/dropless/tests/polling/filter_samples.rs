@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use crate::filter_run::{BOTH, at, filter, rules, send, sent};
-use crate::support::wire::{Wire, interrupted};
-use crate::support::{Need, require};
+use crate::support::wire::{Wire, has_note, interrupted};
+use crate::support::{Mount, Need, require};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -49,9 +49,7 @@ fn samples_end_with_the_disk_and_the_filter_does_not() {
     let Some(lab) = require(&[Need::Namespaces, Need::Root, Need::Tool("tshark")]) else {
         return;
     };
-    std::fs::create_dir(lab.path("disk")).expect("a directory");
-    let mounted = lab.shell("mount -t tmpfs -o size=128k tmpfs disk").wait(LIMIT);
-    assert_eq!(mounted.code, Some(0), "{mounted}");
+    let _disk = Mount::disk("128k", &lab.path("disk"));
     let wire = Wire::between(&lab, 1);
     rules(&lab, "deny udp dport 7\n");
     let sampled = ["--sample", "disk/drops.pcapng", "--sample-rate", "10k"];
@@ -62,13 +60,9 @@ fn samples_end_with_the_disk_and_the_filter_does_not() {
     let shown = lab
         .shell("tshark -r disk/drops.pcapng -T fields -e udp.dstport")
         .wait(LIMIT);
-    let _ = lab.shell("umount disk").wait(LIMIT);
     let denied = at(&judged, "deny udp dport 7");
     assert_eq!(denied, all / 2, "{judged}");
-    assert!(
-        judged.json()["notes"].to_string().contains("samples_not_written"),
-        "{judged}"
-    );
+    assert!(has_note(&judged.json(), "samples_not_written"), "{judged}");
     let written = judged.number("samples.written");
     assert_eq!(written + judged.number("samples.left_out"), denied, "{judged}");
     assert!(written > 0 && written < denied, "{judged}");

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use crate::support::served::{address, becomes, health, lossy, scraped, serve};
-use crate::support::{Need, Running, require, until};
+use crate::support::wire::interrupted;
+use crate::support::{Need, Running, namespaces, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -281,5 +282,14 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(looks > 10, "{looks}");
-    drop(comparing);
+    // Not killed: the wire of this way is laid, and goes at an end in order.
+    let process = comparing.id();
+    let ended = interrupted(comparing);
+    assert_eq!(ended.signal, None, "{ended}");
+    let of_it = format!("dropless-compare-{process}-");
+    let left: Vec<String> = namespaces()
+        .into_iter()
+        .filter(|name| name.starts_with(&of_it))
+        .collect();
+    assert_eq!(left, Vec::<String>::new(), "{ended}");
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::proc::is_alive;
-use crate::support::{Need, require, until};
+use crate::support::{Need, namespaces, require, until};
 
 #[test]
 fn a_namespace_goes_with_its_wires() {
@@ -31,12 +31,33 @@ fn a_namespace_goes_with_its_wires() {
     assert!(gone, "the wire is still there");
 }
 
-fn namespaces() -> String {
-    let output = Command::new("ip")
-        .args(["netns", "list"])
-        .output()
-        .expect("ip netns list");
-    String::from_utf8(output.stdout).expect("names are text")
+/// A killed test runs no destructor: whoever has the next turn takes away what it left, and nothing of anybody else.
+#[test]
+fn what_a_killed_test_left_goes_with_the_next_turn() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let mut dead = Command::new("true").spawn().expect("a process");
+    dead.wait().expect("its end");
+    let own = lab.namespace("own");
+    // As two tests, a comparison, and somebody else would call them.
+    let left = [
+        format!("dropless-{}-0-near", dead.id()),
+        format!("dropless-{}-probe", dead.id()),
+        format!("dropless-compare-{}-far", dead.id()),
+    ];
+    let others = format!("others-{}-0-near", dead.id());
+    for name in left.iter().chain([&others]) {
+        let status = Command::new("ip").args(["netns", "add", name]).status();
+        assert!(status.is_ok_and(|status| status.success()), "{name}");
+    }
+    drop(lab);
+    let lab = require(&[]);
+    let there = namespaces();
+    let _ = Command::new("ip").args(["netns", "delete", &others]).status();
+    assert!(!left.iter().any(|name| there.contains(name)), "{there:?}");
+    assert!(there.contains(&others) && there.contains(own.name()), "{there:?}");
+    drop((own, lab));
 }
 
 #[test]

@@ -47,6 +47,22 @@ fn again(before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     before.keys().filter_map(read).collect()
 }
 
+/// Values that a test changes, as they were: where it fails before it has taken that back, they are written when this is dropped.
+struct Restored(BTreeMap<String, String>);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        let now = again(&self.0);
+        let changed = self
+            .0
+            .iter()
+            .filter(|(path, value)| now.get(*path) != Some(value));
+        for (path, value) in changed {
+            let _ = fs::write(path, value);
+        }
+    }
+}
+
 fn journal(lab: &Lab) -> String {
     lab.path("journal").display().to_string()
 }
@@ -97,6 +113,7 @@ fn killed_in_the_middle_every_value_comes_back() {
     let Some(lab) = require(&NEEDS) else { return };
     for after in 1..=HARMLESS.len() {
         let before = values(&lab);
+        let _restored = Restored(before.clone());
         let output = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "tune::killed_in_the_middle_every_value_comes_back"])
             .env(KILL_AFTER, after.to_string())
@@ -141,6 +158,7 @@ fn a_change_that_was_written_down_and_never_made_is_none() {
 fn what_somebody_else_has_changed_since_is_left_alone() {
     let Some(lab) = require(&NEEDS) else { return };
     let before = values(&lab);
+    let _restored = Restored(before.clone());
     let (path, _) = HARMLESS[0];
     let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
     apply(harmless(), &mut open, &mut |_| {});
@@ -160,6 +178,7 @@ fn what_somebody_else_has_changed_since_is_left_alone() {
 fn what_this_machine_is_tuned_by_is_taken_back() {
     let Some(lab) = require(&NEEDS) else { return };
     let before = values(&lab);
+    let _restored = Restored(before.clone());
     let run = lab
         .dropless(&[
             "tune",
@@ -204,32 +223,44 @@ fn the_last_core_is_not_given_away() {
 fn every_interrupt_is_moved_or_says_why_not_and_comes_back() {
     let Some(lab) = require(&NEEDS) else { return };
     let entries = fs::read_dir("/proc/irq").expect("the interrupts").flatten();
-    let files: Vec<String> = entries
-        .map(|entry| format!("{}/smp_affinity_list", entry.path().display()))
-        .filter(|file| Path::new(file).exists())
-        .collect();
-    let read = || -> Vec<String> {
-        let text = |file: &String| fs::read_to_string(file).expect("an interrupt's cores");
-        files.iter().map(text).collect()
-    };
-    let before = read();
+    let files = entries.map(|entry| format!("{}/smp_affinity_list", entry.path().display()));
+    let read = |file: String| Some((file.clone(), fs::read_to_string(file).ok()?));
+    let before: BTreeMap<_, _> = files.filter_map(read).collect();
+    assert!(!before.is_empty(), "a machine without interrupts");
+    let _restored = Restored(before.clone());
     let change = |file: &String| {
         let effective = file.replace("smp_affinity_list", "effective_affinity_list");
         Change::new(file, "0").effective_in(effective)
     };
     let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
     let mut outcomes = Vec::new();
-    apply(files.iter().map(change).collect(), &mut open, &mut |outcome| {
+    apply(before.keys().map(change).collect(), &mut open, &mut |outcome| {
         outcomes.push(outcome.clone());
     });
     drop(open);
-    let during = read();
+    let during = again(&before);
     let report = undo(&lab);
-    assert_eq!(read(), before, "{report}");
-    assert_eq!(outcomes.len(), files.len());
-    for ((file, now), outcome) in files.iter().zip(during).zip(outcomes) {
+    assert_eq!(again(&before), before, "{report}");
+    assert_eq!((during.len(), outcomes.len()), (before.len(), before.len()));
+    for ((file, now), outcome) in during.iter().zip(outcomes) {
         let moved = !outcome.is_refused();
         assert_eq!(now.trim() == "0", moved, "{file} reads {now}: {outcome:?}");
+    }
+}
+
+/// A cgroup that goes with the test, where nobody has removed it before.
+struct Cgroup(String);
+
+impl Cgroup {
+    fn new(path: String) -> Self {
+        fs::create_dir(&path).expect("a cgroup");
+        Self(path)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
     }
 }
 
@@ -249,15 +280,14 @@ fn undo_in_a_network_namespace_forgets_no_cgroup() {
     let boot = doctor::tune::journal::boot_id(&sys);
     let line = serde_json::json!({"kind": "directory", "path": group, "old": null, "new": null, "boot": boot, "time": 0});
     fs::write(journal(&lab), format!("{line}\n")).expect("a journal");
-    fs::create_dir(&group).expect("a cgroup");
+    let group = Cgroup::new(group);
     let elsewhere = lab.namespace("elsewhere");
     let hidden = lab
         .dropless(&["tune", "--undo", "--json", "--journal", &journal(&lab)])
         .within(&elsewhere)
         .run();
     let there = undo(&lab);
-    let is_gone = !Path::new(&group).exists();
-    let _ = fs::remove_dir(&group);
+    let is_gone = !Path::new(&group.0).exists();
     let state = |report: &serde_json::Value| report["changes"][0]["state"].as_str().map(str::to_owned);
     assert_eq!(
         (hidden.code, state(&hidden.json())),

@@ -113,6 +113,30 @@ fn a_poller_is_a_thread_that_runs_and_may_run_nowhere_else() {
     assert_eq!(polled(&machine.sys).len(), 0);
 }
 
+/// A shell that does this again and again on one core, until it is dropped: also where the test fails, or is killed.
+struct Loop(Child);
+
+impl Loop {
+    fn on(core: Core, does: &str) -> Self {
+        let script = format!("while :; do {does}; done");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "taskset", "-c", &core.to_string()]);
+        command.args(["sh", "-c", &script]);
+        Self(command.spawn().expect("setpriv starts"))
+    }
+
+    fn is_among(&self, found: &[Polled]) -> bool {
+        found.iter().any(|polled| polled.by.process == self.0.id())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// One that is awake for half of the time is seen running in every other look.
 #[test]
 fn who_often_waits_polls_no_core() {
@@ -121,27 +145,13 @@ fn who_often_waits_polls_no_core() {
     let [first, second] = cores[..] else {
         return crate::skip::skip("needs two cores");
     };
-    let start = |core: Core, does: &str| {
-        let script = format!("while :; do {does}; done");
-        let mut command = Command::new("taskset");
-        command.args(["-c", &core.to_string(), "sh", "-c", &script]);
-        command.spawn().expect("taskset starts")
-    };
-    let (mut polls, mut waits) = (start(first, ":"), start(second, "sleep 0.001"));
-    let found = |child: &Child| {
-        let process = child.id();
-        move |looked: &Vec<Polled>| looked.iter().any(|polled| polled.by.process == process)
-    };
+    let (polls, waits) = (Loop::on(first, ":"), Loop::on(second, "sleep 0.001"));
     // Until it has been started and pinned.
     let begun = Instant::now();
-    while !found(&polls)(&polled(&sys)) && begun.elapsed() < Duration::from_secs(30) {}
+    while !polls.is_among(&polled(&sys)) && begun.elapsed() < Duration::from_secs(30) {}
     let looks: Vec<_> = (0..50).map(|_| polled(&sys)).collect();
-    for child in [&mut polls, &mut waits] {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    assert!(looks.iter().all(found(&polls)), "{looks:?}");
-    assert!(!looks.iter().any(found(&waits)), "{looks:?}");
+    assert!(looks.iter().all(|found| polls.is_among(found)), "{looks:?}");
+    assert!(!looks.iter().any(|found| waits.is_among(found)), "{looks:?}");
 }
 
 #[test]

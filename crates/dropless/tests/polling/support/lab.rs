@@ -8,7 +8,7 @@ use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
 use super::process::{Running, command};
-use super::{Dropless, Namespace, testpmd};
+use super::{Dropless, Namespace, namespace, testpmd};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -25,10 +25,12 @@ impl Lab {
     pub(super) fn enter() -> Self {
         let file = lock_file(&std::env::temp_dir().join("dropless-tests.lock"));
         let turn = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error);
+        let turn = turn.expect("the lock of the tests");
+        namespace::sweep();
         let directory = tempfile::Builder::new().prefix("dropless-").tempdir();
         Self {
             directory: directory.expect("a temporary directory"),
-            _turn: turn.expect("the lock of the tests"),
+            _turn: turn,
             program: env!("CARGO_BIN_EXE_dropless").into(),
         }
     }

@@ -19,6 +19,7 @@
 mod dropless;
 pub mod golden_files;
 mod lab;
+mod mount;
 mod namespace;
 mod need;
 pub mod pcap_file;
@@ -35,7 +36,8 @@ pub mod wire;
 
 pub use dropless::Dropless;
 pub use lab::Lab;
-pub use namespace::Namespace;
+pub use mount::Mount;
+pub use namespace::{Namespace, namespaces};
 pub use need::{Need, cpu_controller, oracle, require};
 pub use process::{Finished, Running, until};
 pub use skip::skip;

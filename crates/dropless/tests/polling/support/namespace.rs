@@ -1,10 +1,12 @@
 //! Network namespaces and the virtual wires between them.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
 use host::MacAddress;
 
+use super::proc::is_alive;
 use super::process::{Running, command, until};
 
 /// A network namespace of its own name, deleted with all its interfaces when dropped.
@@ -112,6 +114,31 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         let _ = Command::new("ip").args(["netns", "delete", &self.name]).output();
     }
+}
+
+/// The names of all namespaces of this machine.
+pub fn namespaces() -> BTreeSet<String> {
+    // The directory comes with the first of them.
+    let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Deletes what tests and comparisons left that were killed: no destructor of theirs ran.
+pub(super) fn sweep() {
+    for name in namespaces() {
+        if process_of(&name).is_some_and(|process| !is_alive(process)) {
+            let _ = Command::new("ip").args(["netns", "delete", &name]).output();
+        }
+    }
+}
+
+/// The process that a name of ours has in it: a test's, or a comparison's.
+fn process_of(namespace: &str) -> Option<u32> {
+    let rest = namespace.strip_prefix("dropless-")?;
+    let rest = rest.strip_prefix("compare-").unwrap_or(rest);
+    rest.split_once('-')?.0.parse().ok()
 }
 
 fn ip(arguments: &[&str]) -> String {
