@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::prometheus::{prometheus, query};
-use crate::support::served::{get, lossy, result, samples, scraped, serve};
+use crate::support::served::{ended, get, lossy, result, samples, scraped, serve};
 use crate::support::{Lab, Need, require, until};
 use serde_json::Value;
 
@@ -124,6 +124,70 @@ fn a_replay_that_lingers_tells_what_its_ledger_says() {
     assert_eq!(told.get("dropless_sent_packets_total"), Some(&57.0), "{summary}");
 }
 
+/// What the families of a sender say at its end, and where its result says the same.
+const SAID: [(&str, &str); 21] = [
+    ("intended_packets_total", "/ledger/intended"),
+    ("sent_packets_total", "/ledger/accepted"),
+    ("received_packets_total", "/ledger/received"),
+    ("lost_packets_total", "/lost"),
+    ("unsent_packets_total", "/ledger/unsent"),
+    ("duplicate_packets_total", "/duplicate"),
+    ("reordered_packets_total", "/reordered"),
+    ("corrupt_packets_total", "/corrupt"),
+    ("late_packets_total", "/late"),
+    (
+        "place_packets_total{place=\"fault_drop\"}",
+        "/ledger/lost_at/fault_drop",
+    ),
+    ("queue_packets_total{direction=\"tx\"}", "/ledger/accepted"),
+    ("queue_packets_total{direction=\"rx\"}", "/ledger/arrived/frames"),
+    ("port_sent_packets_total", "/ports/0/tx_packets"),
+    ("port_received_packets_total", "/ports/0/rx_packets"),
+    ("port_missed_packets_total", "/ports/0/rx_missed"),
+    ("port_no_buffer_packets_total", "/ports/0/rx_nombuf"),
+    ("port_receive_errors_total", "/ports/0/rx_errors"),
+    ("port_transmit_errors_total", "/ports/0/tx_errors"),
+    ("pool_buffers", "/pool/size"),
+    ("worker_polls_total", "/workers/0/polls"),
+    ("run_elapsed_seconds", "/duration_s"),
+];
+/// A probe of the smallest size, without FCS.
+const PROBE: f64 = 60.0;
+
+/// That every family is what the result of the run says. `value` has asked for them before its end.
+fn assert_said(value: &impl Fn(&str) -> f64, ended: impl FnOnce() -> Value) -> Value {
+    let told = SAID.map(|(family, _)| value(&format!("dropless_{family}")));
+    let bytes = ["sent", "received"].map(|way| value(&format!("dropless_{way}_bytes_total")));
+    let busy = value("dropless_worker_busy_polls_total");
+    let gap_s = value("dropless_worker_poll_gap_max_seconds");
+    let (up, free) = (value("dropless_port_up"), value("dropless_pool_free_buffers"));
+    let summary = ended();
+    let of = |path: &str| number(summary.pointer(path).unwrap_or(&Value::Null));
+    for ((family, path), told) in SAID.iter().zip(told) {
+        let found = of(path);
+        assert!(
+            (told - found).abs() < 1e-9 * found.max(1.0),
+            "{family} is {told}: {summary}"
+        );
+    }
+    let frames = ["/ledger/accepted", "/ledger/arrived/frames"].map(of);
+    for (bytes, frames) in bytes.into_iter().zip(frames) {
+        assert!((bytes - frames * PROBE).abs() < 0.5, "{bytes} bytes: {summary}");
+    }
+    let polls = of("/workers/0/busy_share") * of("/workers/0/polls");
+    assert!(
+        busy > 0.0 && (busy - polls).abs() < 0.5,
+        "{busy} {polls}: {summary}"
+    );
+    let gap_ns = of("/workers/0/poll_gap_ns_max");
+    assert!((gap_s * 1e9 - gap_ns).abs() < 1.0, "{gap_s}: {summary}");
+    assert!(
+        up > 0.5 && (0.0..=of("/pool/size")).contains(&free),
+        "{up} {free}"
+    );
+    summary
+}
+
 #[test]
 fn prometheus_scrapes_what_the_ledger_says() {
     let Some(lab) = require(&[Need::Tool("prometheus")]) else {
@@ -134,37 +198,43 @@ fn prometheus_scrapes_what_the_ledger_says() {
     let up = || query(own, "up") == Some(1.0) && query(own, "dropless_sent_packets_total").is_some();
     assert!(until(LIMIT, up), "{server:?}");
     let value = |name: &str| query(own, name).unwrap_or_else(|| panic!("no {name}"));
-    let sent = value("dropless_sent_packets_total");
-    let received = value("dropless_received_packets_total");
-    let lost = value("dropless_lost_packets_total");
-    let dropped = value("dropless_place_packets_total{place=\"fault_drop\"}");
     let measured = value("dropless_latency_seconds_count");
-    let through = value("dropless_queue_packets_total{direction=\"tx\"}");
+    let summary = assert_said(&value, || result(running));
     server.kill();
-    let summary = result(running);
-    assert!(dropped > 0.0, "{summary}");
-    assert!(
-        (sent - number(&summary["ledger"]["accepted"])).abs() < 0.5,
-        "{sent} {summary}"
-    );
-    assert!(
-        (received - number(&summary["ledger"]["received"])).abs() < 0.5,
-        "{received} {summary}"
-    );
-    assert!(
-        (dropped - number(&summary["ledger"]["lost_at"]["fault_drop"])).abs() < 0.5,
-        "{dropped} {summary}"
-    );
-    assert!((lost - number(&summary["lost"])).abs() < 0.5, "{lost} {summary}");
+    for fault in ["duplicate", "reordered", "corrupt", "late"] {
+        assert!(number(&summary[fault]) > 0.0, "no {fault}: {summary}");
+    }
+    let ledger = &summary["ledger"];
+    assert!(number(&ledger["lost_at"]["fault_drop"]) > 0.0, "{summary}");
+    let [sent, received] = ["accepted", "received"].map(|name| number(&ledger[name]));
+    let lost = number(&summary["lost"]);
     assert!(
         (measured - received).abs() < 0.5,
         "{measured} latencies of {received} packets"
     );
-    assert!((through - sent).abs() < 0.5, "{through} of {sent}");
     assert!(
         (sent - received - lost).abs() < 0.5,
         "{sent} = {received} + {lost}"
     );
+}
+
+/// More is asked for than any sender sends.
+#[test]
+fn what_was_never_sent_is_in_the_metrics() {
+    let Some(lab) = require(&[]) else { return };
+    let load = ["--rate", "500Mpps", "--duration", "200ms", "--fault", "drop=1%"];
+    let (running, address) = ended(&lab, &load);
+    let told = scraped(address);
+    // A family of one sample, or the one that was asked for; their labels are Prometheus's to choose from.
+    let value = |name: &str| {
+        let (family, label) = name.split_once('{').unwrap_or((name, ""));
+        let mut samples = told.iter().filter(|(sample, _)| {
+            sample.split('{').next() == Some(family) && sample.contains(label.trim_end_matches('}'))
+        });
+        *samples.next().unwrap_or_else(|| panic!("no {name}: {told:?}")).1
+    };
+    let summary = assert_said(&value, || result(running));
+    assert!(number(&summary["ledger"]["unsent"]) > 0.0, "{summary}");
 }
 
 #[test]

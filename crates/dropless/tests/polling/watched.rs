@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::served::{health, scraped, serve};
+use crate::support::served::{get, samples, serve};
 use crate::support::terminal::{LIVE_VARIABLE, Terminal};
 use crate::support::{Lab, require};
 use serde_json::Value;
@@ -29,29 +29,37 @@ const SEND: [&str; 15] = [
     "7",
 ];
 
-/// Ends the run; meanwhile every viewer there is looks at it as often as it can.
-fn watched(lab: &Lab) -> (Value, u32) {
+/// The run's result, and how often it was looked at by `top`, by who asks for its metrics, and by who asks for its health:
+/// each as often as it can.
+fn watched(lab: &Lab) -> (Value, [u32; 3]) {
     let (mut running, address) = serve(lab, &SEND);
     let process = running.id().to_string();
     let terminal = Terminal::top(lab, &process, 40, 130);
-    let mut looks = 0;
+    let mut looks = [0; 3];
     while running.is_alive() {
         let once = lab.dropless(&["top", "--json", &process]);
         let once = once
             .env(LIVE_VARIABLE, lab.path("live").to_str().expect("a path"))
             .run();
         if once.code == Some(0) {
-            looks += 1;
+            looks[0] += 1;
             let (sent, received) = (once.number("total.sent"), once.number("total.received"));
             assert!(sent >= received && sent <= COUNT, "{once}");
         }
         // It may end between two looks.
-        let page = std::panic::catch_unwind(|| (scraped(address), health(address)));
-        if let Ok((samples, _)) = page {
+        if let Some((status, page)) = get(address, "/metrics") {
+            looks[1] += 1;
+            let samples = samples(&page);
+            let count = |name: &str| samples.get(&format!("dropless_{name}_packets_total"));
             assert!(
-                samples["dropless_received_packets_total"] <= samples["dropless_sent_packets_total"],
-                "{samples:?}"
+                status == 200 && count("received") <= count("sent"),
+                "{status} {samples:?}"
             );
+        }
+        if let Some((status, page)) = get(address, "/healthz") {
+            looks[2] += 1;
+            let health: Value = serde_json::from_str(&page).expect("JSON");
+            assert_eq!(health["healthy"] == true, status == 200, "{status} {page}");
         }
     }
     drop(terminal);
@@ -70,7 +78,7 @@ fn watching_changes_no_count() {
     let Some(lab) = require(&[]) else { return };
     let alone = lab.dropless(&SEND).arg("--json").arg("--quiet").run().json();
     let (watched, looks) = watched(&lab);
-    assert!(looks > 0, "nobody looked");
+    assert!(looks.iter().all(|looks| *looks > 0), "{looks:?}");
     for summary in [&alone, &watched] {
         let accepted = count(summary, "ledger.accepted");
         let lost: u64 = summary["ledger"]["lost_at"]

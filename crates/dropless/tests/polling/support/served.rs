@@ -37,7 +37,7 @@ pub fn address(running: &mut Running) -> SocketAddr {
     address.unwrap_or_else(|| panic!("no address in {said}"))
 }
 
-/// Status and body of a GET; nothing where nobody answers.
+/// Status and body of a GET; nothing where nobody answers, or not to the end.
 pub fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(LIMIT)).ok()?;
@@ -49,6 +49,12 @@ pub fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Content-Length: "));
+    if length.is_some_and(|length| length.parse() != Ok(body.len())) {
+        return None;
+    }
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
@@ -70,36 +76,41 @@ pub fn scraped(address: SocketAddr) -> BTreeMap<String, f64> {
     samples(&body)
 }
 
-/// A run that has ended, loses some by plan, and still serves its last values.
+/// A run that has ended, with every fault by plan, and still serves its last values.
 pub fn lossy(lab: &Lab) -> (Running, SocketAddr) {
-    let (running, address) = serve(
-        lab,
-        &[
-            "send",
-            "--port",
-            "ring",
-            "--no-huge",
-            "--no-doctor",
-            "--rate",
-            "5kpps",
-            "--count",
-            "2k",
-            "--drain",
-            "500ms",
-            "--fault",
-            "drop=1%",
-            "--metrics-linger",
-            "10min",
-        ],
-    );
+    // What is delayed comes later than the drain time: late, where its sender is not gone by then.
+    let faults = "drop=1%,duplicate=2%,reorder=4%,corrupt=0.5%,delay=3%:700ms";
+    let load = ["--rate", "5kpps", "--count", "4k", "--drain", "500ms"];
+    ended(lab, &[&load[..], &["--fault", faults, "--seed", "7"]].concat())
+}
+
+/// A sender into a ring that has ended, and still serves its last values. One core has all of it.
+pub fn ended(lab: &Lab, load: &[&str]) -> (Running, SocketAddr) {
+    let send = [
+        "send",
+        "--port",
+        "ring",
+        "--cores",
+        "0",
+        "--metrics-linger",
+        "10min",
+    ];
+    let machine = ["--no-huge", "--no-doctor"];
+    let (running, address) = serve(lab, &[&send[..], &machine, load].concat());
     let ended = || scraped(address).contains_key("dropless_run_phase{phase=\"ended\"}");
     assert!(until(LIMIT, ended), "{running:?}");
     (running, address)
 }
 
 /// Ends the lingering, and gives the run's own result.
-pub fn result(running: Running) -> Value {
-    running.signal(Signal::SIGINT);
+pub fn result(mut running: Running) -> Value {
+    running.wait_for("\n}\n", LIMIT);
+    // A wish that comes before it lingers is one for the end of the run, and that is over: then another one is wanted.
+    let ends = || {
+        running.signal(Signal::SIGINT);
+        until(Duration::from_secs(1), || !running.is_alive())
+    };
+    assert!(until(LIMIT, ends), "{running:?}");
     running.wait(LIMIT).json()
 }
 
