@@ -232,10 +232,11 @@ fn what_a_sudo_users_run_leaves_is_that_users() {
     assert!(found.is_empty(), "root's: {found:?}");
     // Of a user who is root nothing is given away.
     let run = lab
-        .dropless(&["send", "--count", "500", "--runs", "roots"])
+        .dropless(&["send", "--json", "--count", "500", "--runs", "roots"])
         .env("SUDO_UID", "0")
         .run();
-    assert!(run.code.is_some(), "{run}");
+    assert_valid_but_for_time(&run);
+    assert_conserved(&run);
     owners(&lab.path("roots"), &mut found);
     assert!(found.values().all(|owner| *owner == (0, 0)), "{found:?}");
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::support::terminal::{LIVE_VARIABLE as VARIABLE, Terminal};
+use crate::support::wire::{assert_conserved, assert_valid_but_for_time};
 use crate::support::{Lab, Running, require, until};
 use nix::sys::signal::Signal;
 
@@ -19,8 +20,9 @@ fn run(lab: &Lab, arguments: &[&str]) -> Running {
     running
 }
 
-const SEND: [&str; 9] = [
+const SEND: [&str; 10] = [
     "send",
+    "--json",
     "--rate",
     "20kpps",
     "--no-huge",
@@ -76,7 +78,9 @@ fn a_run_is_watched_in_a_terminal() {
     terminal.has_left(0);
     sender.signal(Signal::SIGINT);
     let sent = sender.wait(LIMIT);
-    assert!(sent.code.is_some(), "the run was not disturbed: {sent}");
+    // The run was not disturbed.
+    assert_valid_but_for_time(&sent);
+    assert_conserved(&sent);
 }
 
 /// Rules that were refused are told for as long as those before them go on.
@@ -136,7 +140,8 @@ fn the_last_values_of_a_run_that_ends_stay() {
     let terminal = Terminal::top(&lab, "", 24, 80);
     terminal.rises("tx");
     let sent = sender.wait(LIMIT);
-    assert!(sent.code.is_some(), "{sent}");
+    assert_valid_but_for_time(&sent);
+    assert_conserved(&sent);
     terminal.wait_for("the run has ended");
     let summary = std::fs::read_dir(lab.path("runs"))
         .expect("a run directory")
