@@ -215,6 +215,7 @@ fn one_reflector_behind_two_ports_has_one_account() {
     let told =
         ["ledger.raw.fault_drop", "lost", "ledger.raw.reflector_received"].map(|name| run.number(name));
     assert_eq!(told, [dropped, dropped, 4000], "{run}\n{reflector}");
+    assert!(has_note(&run.json(), "several_ports"), "{run}");
 }
 
 /// What the reflector drops comes to the other port all the same, as it was sent: that is no return.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::wire::{assert_no_rate_of_its_backlog, assert_valid_but_for_time};
+use crate::support::wire::{assert_no_rate_of_its_backlog, assert_valid_but_for_time, has_note};
 use crate::support::{Finished, Lab, require};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -135,6 +135,7 @@ fn all_faults_at_once_are_told_apart_to_the_packet() {
         for fault in ["drop", "duplicate", "reorder", "corrupt", "delay"] {
             exact(&run, fault);
         }
+        assert!(has_note(&run.json(), "seed"), "{run}");
         let code = if run.json()["verdict"] == "valid" { 1 } else { 2 };
         assert_eq!(
             run.code,
@@ -178,6 +179,8 @@ fn faults_of_a_reflector_in_another_process_are_found_to_the_packet() {
     far.signal(Signal::SIGINT);
     let far = far.wait(Duration::from_secs(20));
     let fault = |name: &str| far.number(&format!("faults.{name}"));
+    let seeds = [&near, &far].map(|run| has_note(&run.json(), "seed"));
+    assert_eq!(seeds, [false, true], "who injects says how: {near} {far}");
     assert_eq!(far.number("received"), near.number("sent"), "{near} {far}");
     assert_eq!(
         far.number("returned"),
@@ -319,6 +322,8 @@ fn several_ports_share_a_count_exactly() {
     assert_eq!(run.number("sent"), 100_001, "{run}");
     assert_eq!(run.number("ports.0.tx_packets"), 50_001, "{run}");
     assert_eq!(run.number("ports.1.tx_packets"), 50_000, "{run}");
+    // Neither ring hears the other.
+    assert!(!has_note(&run.json(), "several_ports"), "{run}");
 }
 
 #[test]

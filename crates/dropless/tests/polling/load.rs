@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::wire::assert_all_back;
+use crate::support::wire::{assert_all_back, has_note};
 use crate::support::{Finished, Lab, require};
 
 /// One core and room to catch up: every packet is sent also on a busy machine.
@@ -77,6 +77,7 @@ fn streams_share_exactly_by_their_rates() {
     ];
     let run = send(&lab, &[&three, &["--count", "18k"], CALM]);
     assert_clean(&run, 18_000);
+    assert!(!has_note(&run.json(), "stream_rates"), "{run}");
     let wanted = [("a", 9000), ("b", 3000), ("c", 6000)].map(|(name, count)| (name.to_owned(), count, count));
     assert_eq!(streams(&run), wanted, "{run}");
     assert!(
@@ -208,16 +209,19 @@ fn faults_are_exact_behind_tags_and_over_ipv6() {
 #[test]
 fn a_plan_replays_with_the_same_streams_and_the_same_faults() {
     let Some(lab) = require(&[]) else { return };
-    let two = [
+    // No cycle of packets that is short enough has the last one's share.
+    let three = [
         "--stream",
         "name=voice,rate=10kpps,size=128,dscp=46",
         "--stream",
         "name=bulk,rate=20kpps,size=64,512",
+        "--stream",
+        "name=rare,rate=50.3pps",
     ];
     let first = send(
         &lab,
         &[
-            &two,
+            &three,
             &["--count", "12k", "--fault", "drop=1%", "--drain", "500ms"],
             CALM,
         ],
@@ -226,6 +230,7 @@ fn a_plan_replays_with_the_same_streams_and_the_same_faults() {
     let plan = plan.to_str().expect("a path of text");
     let second = lab.dropless(&["send", "--json", "--quiet", "--plan", plan]).run();
     assert_eq!(streams(&first), streams(&second), "{first}\n{second}");
+    assert!(has_note(&first.json(), "stream_rates"), "{first}");
     for same in ["sent", "received", "lost", "ledger.raw.fault_drop"] {
         assert_eq!(
             first.number(same),

@@ -20,7 +20,7 @@ fn what_only_the_wire_loses_is_named() {
     let reflector = wire.reflect_far(
         &lab,
         "xdp",
-        &["--only-ours", "--fault", "drop=10%", "--seed", "7"],
+        &["--only-ours", "--fault", "drop=10%,corrupt=2%", "--seed", "7"],
     );
     let sender = wire
         .send(
@@ -32,9 +32,12 @@ fn what_only_the_wire_loses_is_named() {
     let reflector = interrupted(reflector);
     assert_eq!(sender.code, Some(1), "{sender}");
     assert_conserved(&sender);
-    let dropped = reflector.number("faults.drop");
-    assert!(dropped > 0, "{reflector}");
-    assert_eq!(sender.number("lost"), dropped, "{sender}\n{reflector}");
+    let [dropped, damaged] = ["drop", "corrupt"].map(|fault| reflector.number(&format!("faults.{fault}")));
+    assert!(dropped > 0 && damaged > 0, "{reflector}");
+    let told = ["lost", "corrupt"].map(|name| sender.number(name));
+    assert_eq!(told, [dropped + damaged, damaged], "{sender}\n{reflector}");
+    // Of damage the usual reason on such a wire is named, which this is not.
+    assert!(has_note(&sender.json(), "checksums_left_out"), "{sender}");
 }
 
 /// One port on each queue of the wire: what goes out on one comes in on the same at the other end.
