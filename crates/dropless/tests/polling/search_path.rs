@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::search::{LIMIT, STEADY, goal, journal, rate};
-use crate::support::wire::interrupted;
+use crate::support::wire::{interrupted, sum};
 use crate::support::{Finished, Lab, Namespace, Need, require};
 use serde_json::Value;
 
@@ -88,17 +88,25 @@ const OVER_THE_WIRE: &[&str] = &[
     "2s",
 ];
 
-/// The limit is a fact of the path. A busy machine may carry less, none carries more.
-fn assert_found(run: &Finished) {
+/// The limit is a fact of the path. A busy machine may carry less, none carries more; and what was found is no further below the
+/// lowest rate that was not carried, in any trial of this search, than its width. `loss` is what the goal tolerates.
+fn assert_found(lab: &Lab, run: &Finished, loss: f64) {
     let goal = goal(run, 0, 0);
     let throughput = goal["throughput_pps"]
         .as_f64()
         .unwrap_or_else(|| panic!("nothing was found: {run}"));
-    assert!(
-        (LIMIT_PPS / 2.0..LIMIT_PPS * 1.25).contains(&throughput),
-        "{throughput}: {run}"
-    );
+    assert!(throughput < LIMIT_PPS * 1.25, "{throughput}: {run}");
     assert!(rate(&goal["upper"]) > throughput, "{run}");
+    let (_, lines) = journal(lab);
+    let is_carried = |line: &&Value| {
+        let count = |name: &str| line[name].as_u64().expect("a count");
+        let is_offered = line["short"].is_null() && count("due") <= count("offered") + 1;
+        is_offered && sum(&line["lost"]) as f64 <= loss * count("offered") as f64
+    };
+    let missed = lines.iter().filter(|line| !is_carried(line)).map(rate);
+    let lowest = missed.fold(f64::INFINITY, f64::min);
+    // The wider of the two widths that are asked for here is 10 %.
+    assert!(throughput > 0.85 * lowest, "{throughput} {lowest}: {lines:#?}");
 }
 
 /// What the limit dropped is what the path lost. Where our receiver stood still meanwhile, it is in doubt, and not
@@ -148,7 +156,7 @@ fn the_limit_of_a_real_path_is_found_and_what_it_dropped_is_all_that_was_lost() 
     reflector.wait_for("reflecting on", Duration::from_secs(30));
     let run = lab.dropless(OVER_THE_WIRE).within(&path.near).limit(LIMIT).run();
     interrupted(reflector);
-    assert_found(&run);
+    assert_found(&lab, &run, 0.02);
     assert_charged(&lab, path.dropped());
     assert_patient(&lab);
 }
@@ -172,7 +180,7 @@ fn the_limit_of_a_policed_reflector_is_found_and_what_it_dropped_is_all_that_was
     reflector.wait_for("reflecting on", Duration::from_secs(30));
     let run = lab.dropless(OVER_THE_WIRE).within(&near).limit(LIMIT).run();
     let reflector = interrupted(reflector);
-    assert_found(&run);
+    assert_found(&lab, &run, 0.02);
     let policed = reflector.number("faults.limit");
     assert_eq!(reflector.number("faults.drop"), policed, "{reflector}");
     assert_charged(&lab, policed);
@@ -193,7 +201,7 @@ fn halving_finds_the_limit_of_a_policed_reflector() {
         .arg("0ms")
         .limit(LIMIT)
         .run();
-    assert_found(&run);
+    assert_found(&lab, &run, 0.0);
     let goal = goal(&run, 0, 0);
     if goal["limit"] == "path" {
         return;
