@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.." || exit 2
 . scripts/lib.sh
 
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"; return_hugepages' EXIT
-trap 'exit 130' INT TERM
+trap 'rm -rf "$work"; give_back' EXIT
+trap 'exit 130' HUP INT TERM
 # A test that cannot run here appends "name: reason" to this file.
 DROPLESS_SKIPS=$work/skips
 export DROPLESS_SKIPS
@@ -51,17 +51,55 @@ step() {
 # A test that hangs fails; it does not hold up everything for ever.
 bounded() { timeout -k 10 1650 "$@"; }
 
-# Some tests want 2 MiB hugepages: the kernel lends them for the run, where it lets us ask.
-pool=/proc/sys/vm/nr_hugepages lent=
-lend_hugepages() {
+# Some tests want 2 MiB hugepages and the kernel's tracer: the machine lends both for the run, where it lets us ask. Of runs side by
+# side the last one gives them back: each has a shared lock on the users' file, and the loan says what there was before, also
+# after a run that was killed. The lock on the loan is held only while it changes.
+loan=${TMPDIR:-/tmp}/dropless-tests.loan pool=/proc/sys/vm/nr_hugepages tracing=/sys/kernel/tracing
+borrow() {
+    { [ -e "$loan" ] || : >"$loan"; } 2>/dev/null
+    { [ -e "$loan.users" ] || : >"$loan.users"; } 2>/dev/null
+    [ -r "$loan" ] && [ -w "$loan" ] && [ -r "$loan.users" ] || return 0
+    exec 8<"$loan" 9<"$loan.users"
+    flock 8 && flock -s 9
+    borrow_hugepages
+    borrow_tracer
+    flock -u 8
+    is_user=1
+}
+borrow_hugepages() {
     free=$(sed -n 's/^HugePages_Free: *//p' /proc/meminfo)
     before=$(cat $pool 2>/dev/null) || return 0
     [ "${free:-256}" -lt 256 ] || return 0
-    set_hugepages $((before + 256 - free)) && lent=$before
+    # First: the kernel may give some of them, and then say no.
+    grep -q '^hugepages ' "$loan" || echo "hugepages $before" >>"$loan"
+    set_hugepages $((before + 256 - free))
 }
-return_hugepages() { [ -z "$lent" ] || set_hugepages "$lent"; }
-set_hugepages() {
-    if [ "$(id -u)" -eq 0 ]; then echo "$1" >$pool; else sudo -n sh -c "echo $1 >$pool"; fi 2>/dev/null
+# Who took a core is told by it.
+borrow_tracer() {
+    [ -e $tracing/trace_clock ] && return 0
+    quietly_as_root mount -t tracefs nodev $tracing && echo "tracer mounted" >>"$loan"
+}
+give_back() {
+    [ -n "${is_user:-}" ] || return 0
+    flock 8
+    # Alone, it has the users' lock for itself.
+    if flock -n 9; then
+        while read -r what before; do
+            case $what in
+            hugepages) set_hugepages "$before" ;;
+            tracer) quietly_as_root umount $tracing ;;
+            esac
+        done <"$loan"
+        : >"$loan"
+    fi
+    # By hand: a process that outlives us has our files.
+    flock -u 9
+    flock -u 8
+}
+# shellcheck disable=SC2016 # the inner shell expands them
+set_hugepages() { quietly_as_root sh -c 'echo "$1" >"$0"' $pool "$1"; }
+quietly_as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi 2>/dev/null
 }
 
 # Real interfaces want root: cargo stays the user's, only the tests themselves go through a sudo that does not ask.
@@ -108,12 +146,6 @@ polling() { cargo_test --test polling -- --test-threads=1 "$@"; }
 # The program that the tests before ran, so that nothing is built twice.
 virtual_machine() {
     lab/boots.sh "$target_dir/debug/dropless"
-}
-
-# Who took a core is told by the kernel's tracer.
-mount_tracefs() {
-    [ -e /sys/kernel/tracing/trace_clock ] && return 0
-    if [ "$(id -u)" -eq 0 ]; then mount -t tracefs nodev /sys/kernel/tracing; else sudo -n mount -t tracefs nodev /sys/kernel/tracing; fi 2>/dev/null
 }
 
 everything() {
@@ -180,8 +212,7 @@ named() {
     cargo_test $chosen -- --test-threads=1 "$@"
 }
 
-mount_tracefs
-lend_hugepages
+borrow
 run_as_root
 left=
 case ${1:-} in
