@@ -2,6 +2,7 @@
 # Fuzzes every parser of foreign bytes, one target after another, and ends with what was found.
 #
 #   scripts/fuzz.sh [MINUTES [CRATE/TARGET...]]   so long each [1]
+#   scripts/fuzz.sh --check                       only whether every target compiles
 #
 # libFuzzer by cargo-fuzz, on the stable compiler: coverage guides it, and addresses are not watched (--sanitizer none), which
 # wants a nightly one. What is learned stays in crates/*/fuzz/corpus, what fails in crates/*/fuzz/artifacts; neither is kept by git.
@@ -9,10 +10,26 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . scripts/lib.sh
 
+# No workspace has the targets, so that no other build sees them. Of libFuzzer nothing is needed to look at them.
+check() {
+    failed=''
+    for manifest in crates/*/fuzz/Cargo.toml; do
+        # In the versions of the workspace, which are built already, and are the ones that run.
+        cp Cargo.lock "${manifest%.toml}.lock"
+        CUSTOM_LIBFUZZER_PATH=/dev/null cargo check --quiet --manifest-path "$manifest" --target-dir "$target_dir" ||
+            failed="$failed ${manifest%/Cargo.toml}"
+    done
+    [ -z "$failed" ] || die "does not compile:$failed"
+}
+if [ "${1:-}" = --check ]; then
+    check
+    exit
+fi
+
 minutes=${1:-1}
 [ $# -eq 0 ] || shift
 seconds=$(awk -v minutes="$minutes" 'BEGIN { if (minutes + 0 <= 0) exit 1; printf "%.0f", minutes * 60 }') ||
-    die "usage: ./dev fuzz [MINUTES [CRATE/TARGET...]]"
+    die "usage: ./dev fuzz [MINUTES [CRATE/TARGET...]] | --check"
 tools=$PWD/$target_dir/tools
 PATH=$tools/bin:$PATH
 have cargo-fuzz || { say "installing: cargo-fuzz" && cargo install --quiet cargo-fuzz --root "$tools"; } || die "cargo-fuzz could not be installed"
