@@ -115,6 +115,13 @@ impl Clock {
         saturate((u128::from(ticks) * u128::from(self.ns_per_tick.unsigned_abs())) >> SHIFT)
     }
 
+    /// The fewest ticks that [`Clock::ns_from_ticks`] says are so many nanoseconds.
+    pub fn ticks_until_ns(&self, ns: u64) -> u64 {
+        // Never 0: the frequency is held below 1 THz.
+        let tick = u128::from(self.ns_per_tick.unsigned_abs().max(1));
+        saturate((u128::from(ns) << SHIFT).div_ceil(tick))
+    }
+
     /// A tick in nanoseconds, for sums and means: of very many ticks, since one alone would be rounded.
     pub fn tick_ns(&self) -> f64 {
         self.ns_from_ticks(1_000_000_000) as f64 / 1e9
@@ -143,6 +150,21 @@ mod tests {
             "off by {} ns",
             at.0.abs_diff(wanted)
         );
+    }
+
+    /// Whoever waits for a tick below the last one that is too early wakes in vain: over however long a time.
+    #[test]
+    fn the_fewest_ticks_of_a_length_are_the_fewest() {
+        for hz in [1_999_999_333.7, 2_893_202_417.3, 24_000_000.1, 1e3, 1e12] {
+            let clock = Clock::from_calibration(0, 0, hz);
+            let row_ns = 1_000_000;
+            for row in (1..=100_000_000).step_by(99_991).chain([100_000_000]) {
+                let due_ns = row * row_ns;
+                let ticks = clock.ticks_until_ns(due_ns);
+                assert!(clock.ns_from_ticks(ticks) >= due_ns, "{hz} {row}");
+                assert!(clock.ns_from_ticks(ticks - 1) < due_ns, "{hz} {row}");
+            }
+        }
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct Listening {
     rounds: Vec<u64>,
     /// Rows are at exact times.
     interval: Duration,
-    ticks_per_row: u64,
+    clock: Clock,
     next_row: Duration,
     lasts: Option<Duration>,
     idle_exit: Option<Duration>,
@@ -57,7 +57,7 @@ impl Listening {
             quiet: Duration::ZERO,
             rounds: Vec::new(),
             interval,
-            ticks_per_row: clock.ticks_from_ns(interval_ns),
+            clock: *clock,
             next_row: interval,
             lasts: duration_ns.map(Duration::from_nanos),
             idle_exit: idle_exit_ns.map(Duration::from_nanos),
@@ -105,10 +105,11 @@ impl Listening {
         })
     }
 
-    /// When the row under way ends.
+    /// When the row under way ends. By the same conversion as [`Listening::elapsed`] and of the whole time: a row's own length in
+    /// whole ticks would be ahead of the rows by more with each of them, and whoever wakes before a row is due looks again at once.
     pub fn wakes_at(&self) -> Ticks {
-        let rows = self.next_row.as_nanos() / self.interval.as_nanos();
-        self.begun.after(rows as u64 * self.ticks_per_row)
+        let due_ns = u64::try_from(self.next_row.as_nanos()).unwrap_or(u64::MAX);
+        self.begun.after(self.clock.ticks_until_ns(due_ns))
     }
 
     /// Whether it is over.
@@ -131,5 +132,28 @@ impl Listening {
     /// The rate at which so many frames came, while anything came.
     pub fn rate_pps(&self, frames: u64) -> f64 {
         frames as f64 / self.active.as_secs_f64().max(1e-3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a day of intervals of 1 ms, and on a clock whose interval is no whole number of ticks.
+    #[test]
+    fn it_wakes_when_its_row_is_due_and_no_tick_before() {
+        let clock = Clock::from_calibration(0, 0, 2_893_202_417.3);
+        let interval_ns = 1_000_000;
+        let mut course = Listening::new(&clock, interval_ns, None, None);
+        let step = Duration::from_nanos(interval_ns);
+        for row in (1..=100_000_000_u32).step_by(99_991).chain([100_000_000]) {
+            course.next_row = step * row;
+            let wakes = course.wakes_at().since(course.begun);
+            for (ticks, is_due) in [(wakes - 1, false), (wakes, true)] {
+                course.elapsed = Duration::from_nanos(clock.ns_from_ticks(ticks));
+                let next = course.next_row;
+                assert_eq!(course.row(), is_due.then_some(next), "row {row}");
+            }
+        }
     }
 }
