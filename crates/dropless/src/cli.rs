@@ -26,6 +26,7 @@ pub fn command() -> Command {
 /// Runs the program with `arguments`, its own name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     run::parent::end_with();
+    run::parent::be_named();
     run::signals::survive_long_files();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let is_json = arguments.iter().any(|argument| argument == "--json");

@@ -4,7 +4,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -54,15 +54,7 @@ pub enum Ended<T> {
 
 impl Child {
     pub fn start(start: &Start<'_>) -> Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program to start it again")?;
-        let mut command = match start.namespace {
-            None => Command::new(program),
-            Some(namespace) => {
-                let mut command = Command::new("ip");
-                command.args(["netns", "exec", namespace]).arg(program);
-                command
-            }
-        };
+        let mut command = start.namespace.map_or_else(parent::itself, parent::itself_in);
         // Or it would send beside the trials of the one that goes on.
         parent::bind(&mut command);
         let file = |ending: &str| start.directory.join(format!("{}.{ending}", start.name));

@@ -44,6 +44,25 @@ fn a_dry_run_says_how_long_and_does_nothing() {
     assert!(!lab.path("runs").exists(), "a dry run left something");
 }
 
+/// An upgrade in the middle of a search: all trials are of the program that began it.
+#[test]
+fn a_search_goes_on_when_its_program_is_exchanged() {
+    let Some(lab) = require(&[]) else { return };
+    let program = lab.path("exchanged");
+    std::fs::copy(env!("CARGO_BIN_EXE_dropless"), &program).expect("a copy of the program");
+    let lab = lab.with_program(&program);
+    let running = arguments(&lab, &["--max-rate", "20kpps"]).spawn();
+    let trials = || run_directory(&lab).map_or(0, |directory| lines_of(&directory).len());
+    assert!(until(LIMIT, || trials() > 0), "no trial");
+    let before = trials();
+    std::fs::remove_file(&program).expect("it can be removed");
+    std::fs::write(&program, "another one").expect("another one at its place");
+    let run = running.wait(LIMIT);
+    assert_eq!(run.code, Some(0), "{run}");
+    let (_, lines) = journal(&lab);
+    assert!(lines.len() > before, "{} of {before} trials: {run}", lines.len());
+}
+
 #[test]
 fn what_is_asked_and_carried_is_no_limit_of_the_path() {
     let Some(lab) = require(&[]) else { return };

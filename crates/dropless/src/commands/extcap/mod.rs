@@ -9,12 +9,12 @@ mod interface;
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 use capture::filter::Filter;
 use report::out;
 
+use crate::run::parent;
 use interface::Source;
 
 /// Capture for Wireshark and tshark: running runs and ports become interfaces of theirs
@@ -122,8 +122,7 @@ fn capture(args: &Args, source: &Source, fifo: &Path) -> Result<u8> {
     // Waits until somebody reads.
     let pipe = OpenOptions::new().write(true).open(fifo);
     let pipe = pipe.with_context(|| format!("cannot write to {}", fifo.display()))?;
-    let program = std::env::current_exe().context("where this program is")?;
-    let mut command = Command::new(program);
+    let mut command = parent::itself();
     command.args(["capture", "--stdout", "--quiet", "--no-doctor"]);
     command.arg("--runs").arg(runs());
     match source {

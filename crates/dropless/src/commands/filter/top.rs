@@ -1,11 +1,10 @@
 //! `dropless filter top`: `dropless top`, of the run that has rules.
 
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::run::reload;
+use crate::run::{parent, reload};
 use crate::status::find::Target;
 
 /// Watch what each rule of a running filter or forward meets; `dropless top` of the run that has rules
@@ -25,8 +24,7 @@ pub struct Args {
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let found = reload::with_rules(&Target::parse(args.run.as_deref()), "dropless filter top")?;
-    let program = std::env::current_exe().context("this program does not know where it is")?;
-    let mut top = Command::new(program);
+    let mut top = parent::itself();
     top.args(["top", &found.process.to_string()]);
     top.args(args.once.then_some("--once"));
     top.args(args.json.then_some("--json"));
