@@ -34,13 +34,28 @@ fn tsc_after_loads() -> u64 {
 
 /// `CLOCK_MONOTONIC` now, nanoseconds.
 fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// One of the clocks that every kernel has.
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is writable; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    // SAFETY: `time` is writable.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How long the machine has slept since it was booted: `CLOCK_MONOTONIC` stands still meanwhile, the counter may go on.
+fn slept_ns() -> u64 {
+    // Never too little; whoever is taken off its core between the two reads too much.
+    let once = || {
+        let awake = monotonic_ns();
+        clock_ns(libc::CLOCK_BOOTTIME).saturating_sub(awake)
+    };
+    (0..READINGS).map(|_| once()).fold(u64::MAX, u64::min)
 }
 
 /// How the counter relates to `CLOCK_MONOTONIC`.
@@ -66,6 +81,8 @@ struct Bracket {
 
 /// Readings tried at each end; the narrowest was disturbed least.
 const READINGS: usize = 64;
+/// Two readings of how long the machine has slept differ by less than this if it did not, and by more if it did.
+const SLEEP_MIN_NS: u64 = 10_000;
 
 fn bracket() -> Bracket {
     let once = || {
@@ -95,21 +112,33 @@ pub fn both_clocks() -> (u64, u64) {
 pub struct Reading {
     bracket: Bracket,
     core: Option<usize>,
+    slept_ns: u64,
 }
 
 impl Reading {
     /// Both clocks now.
     pub fn now() -> Self {
+        // Before all else: a sleep from here on is seen.
+        let slept_ns = slept_ns();
         let core = current_core();
         let bracket = bracket();
         // Whoever was moved meanwhile does not know whose counter it was.
         let core = core.filter(|core| current_core() == Some(*core));
-        Self { bracket, core }
+        Self {
+            bracket,
+            core,
+            slept_ns,
+        }
     }
 
     /// How long ago that was.
     pub fn age(&self) -> Duration {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.bracket.ns))
+    }
+
+    /// Whether the machine has slept since.
+    fn has_slept(&self) -> bool {
+        slept_ns().abs_diff(self.slept_ns) > SLEEP_MIN_NS
     }
 }
 
@@ -119,14 +148,18 @@ fn current_core() -> Option<usize> {
 }
 
 /// Measures the counter of `core` against `CLOCK_MONOTONIC`, from `begun` on where the counter it read then is the same
-/// one, for at least `duration`: what was done since needs not be waited for again.
+/// one and the machine did not sleep, for at least `duration`: what was done since needs not be waited for again.
 pub fn calibrate_since(begun: &Reading, core: usize, duration: Duration) -> Calibration {
     let is_same = |other: usize| other == core || matches!(tsc_synchronous(&[other, core]), Ok(true));
     if !tsc_is_invariant() || !begun.core.is_some_and(is_same) {
         return calibrate(duration);
     }
     thread::sleep(duration.saturating_sub(begun.age()));
-    between(begun.bracket, bracket())
+    let end = bracket();
+    if begun.has_slept() {
+        return calibrate(duration);
+    }
+    between(begun.bracket, end)
 }
 
 /// Measures the counter against `CLOCK_MONOTONIC` over `duration` (at least 1 ms), asleep in between.
@@ -299,6 +332,14 @@ mod tests {
         let nowhere = Reading { core: None, ..begun };
         let again = monotonic_ns();
         assert!(calibrate_since(&nowhere, 0, least).ns0 - again >= least.as_nanos() as u64);
+        // So it is after a sleep, which one of the two clocks knows nothing of.
+        let asleep = Reading {
+            slept_ns: begun.slept_ns + 1_000_000,
+            ..begun
+        };
+        assert!(asleep.has_slept() && !begun.has_slept());
+        let again = monotonic_ns();
+        assert!(calibrate_since(&asleep, 0, least).ns0 - again >= least.as_nanos() as u64);
     }
 
     #[test]
