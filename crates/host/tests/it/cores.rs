@@ -244,6 +244,19 @@ fn cores_asked_for_must_be_there_on_and_allowed() {
     assert!(line("").contains("the list is empty"));
 }
 
+/// As in a container whose /sys is masked.
+#[test]
+fn where_nobody_tells_which_cores_there_are_the_affinity_decides() {
+    let machine = Fixture::new();
+    machine.remove("/sys/devices/system/cpu");
+    check(&machine.sys, &set("1-3")).unwrap();
+    let line = check(&machine.sys, &set("3,8")).unwrap_err().to_string();
+    assert!(
+        line.contains("core 8 is outside this process's affinity or cpuset (0-7)"),
+        "{line}"
+    );
+}
+
 proptest! {
     #[test]
     fn any_set_prints_so_that_it_reads_back(cores in prop::collection::btree_set(0u32..300, 0..40)) {
