@@ -10,6 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 const CPUS: &str = "/sys/devices/system/cpu";
+/// Cores from this number on are in no set of the C library (`CPU_SETSIZE`), by which threads are pinned, ours and DPDK's.
+const PINNED_BELOW: Core = Core(1024);
 
 /// The list of cores in a file.
 pub fn list(sys: &Sys, path: &str) -> Option<CoreSet> {
@@ -43,11 +45,15 @@ pub fn tickless(sys: &Sys) -> CoreSet {
     list(sys, &format!("{CPUS}/nohz_full")).unwrap_or_default()
 }
 
-/// Cores this process may run workers on.
-///
+/// Cores this process may run workers on: those that it may use and to which a thread can be pinned.
+pub fn allowed(sys: &Sys) -> CoreSet {
+    let allowed = allowed_by_kernel(sys);
+    allowed.iter().filter(|core| *core < PINNED_BELOW).collect()
+}
+
 /// The kernel leaves isolated cores out of every process's affinity, but lets a process ask for them: they count
 /// as allowed unless somebody narrowed the affinity further (`taskset`, a cpuset).
-pub fn allowed(sys: &Sys) -> CoreSet {
+fn allowed_by_kernel(sys: &Sys) -> CoreSet {
     let online = online(sys);
     let ranges = sys.status().and_then(|status| status.cpus_allowed_list);
     let Some(ranges) = ranges else { return online };
@@ -74,13 +80,13 @@ pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
     if wanted.is_empty() {
         return Err(Problem::new("cores", "the list is empty", choose()));
     }
+    // Where /sys is not mounted nobody knows which there are: the affinity alone decides.
     let absent = wanted.without(&present);
     if !absent.is_empty() && !present.is_empty() {
         let found = format!("this machine has no core {absent} (it has {present})");
         return Err(Problem::new(what, found, choose()));
     }
     let off = wanted.without(&online);
-    // Where /sys is not mounted nobody knows which there are: the affinity alone decides.
     if let Some(core) = off.iter().next().filter(|_| !online.is_empty()) {
         let fix = off.iter().map(|core| format!("echo 1 > {CPUS}/cpu{core}/online"));
         let undo = off.iter().map(|core| format!("echo 0 > {CPUS}/cpu{core}/online"));
@@ -90,6 +96,14 @@ pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
             format!("cores {off} are switched off")
         };
         return Err(Problem::new(what, found, Fix::all(fix).undone_by(undo)));
+    }
+    let high: CoreSet = wanted.iter().filter(|core| *core >= PINNED_BELOW).collect();
+    if !high.is_empty() {
+        let found = format!(
+            "no thread can be pinned to {}: the C library's sets of cores end below {PINNED_BELOW} (CPU_SETSIZE)",
+            high.in_words()
+        );
+        return Err(Problem::new(what, found, choose()));
     }
     let forbidden = wanted.without(&allowed);
     let closed = forbidden.common(&partition::cores(sys));

@@ -257,6 +257,26 @@ fn where_nobody_tells_which_cores_there_are_the_affinity_decides() {
     );
 }
 
+/// The C library's sets of cores have 1024 places.
+#[test]
+fn no_worker_goes_where_no_thread_can_be_pinned() {
+    let machine = Fixture::new();
+    machine.write("/sys/devices/system/cpu/online", "0-1100\n");
+    machine.write("/sys/devices/system/cpu/present", "0-1100\n");
+    machine.process("000001ffffffffff", "0-1100");
+    assert_eq!(allowed(&machine.sys), set("0-1023"));
+    assert_eq!(
+        numbers(&pick(&machine.sys, 2, None, &[]).unwrap().workers),
+        [1023, 1022]
+    );
+    check(&machine.sys, &set("1023")).unwrap();
+    let line = check(&machine.sys, &set("1023-1025")).unwrap_err().to_string();
+    assert_eq!(
+        line,
+        "cores 1023-1025: no thread can be pinned to cores 1024,1025: the C library's sets of cores end below 1024 (CPU_SETSIZE); fix: choose from --cores 0-1023"
+    );
+}
+
 proptest! {
     #[test]
     fn any_set_prints_so_that_it_reads_back(cores in prop::collection::btree_set(0u32..300, 0..40)) {
