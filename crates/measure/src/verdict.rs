@@ -60,8 +60,10 @@ pub struct LinkLoss {
     pub port: String,
     /// When, in ns since the start of the run.
     pub at_ns: u64,
-    /// For how long; `None` when it was still down at the end.
+    /// For how long, all of them together; `None` when it was still down at the end.
     pub down_ns: Option<u64>,
+    /// So many further losses, after the first, are told with it.
+    pub more: u64,
 }
 
 /// Packets that came too late, and the longest time that a worker of ours did not poll.
@@ -187,7 +189,7 @@ pub enum Reason {
         lasted_ns: u64,
     },
     /// A port lost its link.
-    #[error("port {} lost its link {} after the start, {}", .0.port, format_duration(.0.at_ns), down(.0))]
+    #[error("port {} lost its link {}, {}", .0.port, when(.0), down(.0))]
     LinkLost(LinkLoss),
     /// The interface below a port was removed.
     #[error("port {0} lost its link: the interface was removed")]
@@ -279,9 +281,22 @@ fn silence(role: Role) -> &'static str {
     }
 }
 
+/// When a link was lost, in words.
+fn when(loss: &LinkLoss) -> String {
+    let at = format_duration(loss.at_ns);
+    match loss.more {
+        0 => format!("{at} after the start"),
+        more => format!(
+            "{} times from {at} after the start on",
+            format_count(more.saturating_add(1))
+        ),
+    }
+}
+
 /// How long a link was down, in words.
 fn down(loss: &LinkLoss) -> String {
     match loss.down_ns {
+        Some(ns) if loss.more > 0 => format!("for {} in all", format_duration(ns)),
         Some(ns) => format!("for {}", format_duration(ns)),
         None => "until the end".to_owned(),
     }

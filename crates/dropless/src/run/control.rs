@@ -13,6 +13,7 @@ use report::live::Live;
 use report::rundir::RunDir;
 
 use super::clock::now;
+use super::link_losses::LinkLosses;
 use super::links;
 use super::open::OpenPort;
 use super::peer::{self, Patience, Wait};
@@ -33,8 +34,8 @@ pub struct Look<'w, 'e> {
     /// When the first packet was due.
     pub start: Ticks,
     pub clock: Clock,
-    /// Links that were lost so far.
-    pub link_losses: Vec<LinkLoss>,
+    /// Of each port, how its link was lost so far.
+    pub link_losses: Vec<LinkLosses>,
     /// Rounds that each worker has made.
     pub rounds: Vec<u64>,
     pub is_interrupted: bool,
@@ -80,8 +81,8 @@ impl Look<'_, '_> {
     /// Whether a link was lost so long ago, ns, and is not back.
     pub fn has_lost_link_for(&self, ns: u64) -> bool {
         let at_ns = self.elapsed().as_nanos() as u64;
-        let mut lost = self.link_losses.iter().filter(|loss| loss.down_ns.is_none());
-        lost.any(|loss| at_ns.saturating_sub(loss.at_ns) > ns)
+        let mut lost = self.link_losses.iter().filter_map(LinkLosses::down_since);
+        lost.any(|since| at_ns.saturating_sub(since) > ns)
     }
 
     pub fn since(&self, begun: Ticks) -> Duration {
@@ -108,8 +109,6 @@ pub struct Watch<'w, 'e> {
     taps: Taps,
     health: HealthCheck,
     drivers: Drivers,
-    /// Of each port the loss of its link that has not ended.
-    down: Vec<Option<usize>>,
     /// When links were last looked at, ns after the start.
     looked_ns: u64,
     /// See [`Seen`].
@@ -134,15 +133,14 @@ impl<'w, 'e> Watch<'w, 'e> {
             waits: waits
                 .map(|open| Wait::new(&open.uri, run.needs.patience))
                 .collect(),
-            down: vec![None; ports.len()],
             looked_ns: 0,
             late_ns: 0,
             is_draining: false,
             look: Look {
+                link_losses: ports.iter().map(|_| LinkLosses::default()).collect(),
                 ports,
                 start,
                 clock,
-                link_losses: Vec::new(),
                 rounds: Vec::new(),
                 is_interrupted: false,
                 is_reload_asked: false,
@@ -256,7 +254,8 @@ impl<'w, 'e> Watch<'w, 'e> {
             .ns(now())
             .since(self.look.clock.ns(self.look.start));
         let looked_ns = std::mem::replace(&mut self.looked_ns, at_ns);
-        for (index, (open, down)) in self.look.ports.iter_mut().zip(&mut self.down).enumerate() {
+        let ports = self.look.ports.iter_mut().zip(&mut self.look.link_losses);
+        for (index, (open, losses)) in ports.enumerate() {
             let up = open.tend().up;
             let is_awaited = !up && open.tending.losses == 0;
             if let Some(wait) = self.waits.get_mut(index).filter(|_| is_awaited) {
@@ -264,26 +263,19 @@ impl<'w, 'e> Watch<'w, 'e> {
                 let _ = wait.is_over();
                 continue;
             }
-            match (up, *down) {
-                (false, None) => {
-                    *down = Some(self.look.link_losses.len());
-                    self.look.link_losses.push(LinkLoss {
-                        port: open.uri.to_string(),
-                        at_ns,
-                        down_ns: None,
-                    });
-                }
+            let loss = |at_ns, down_ns| LinkLoss {
+                port: open.uri.to_string(),
+                at_ns,
+                down_ns,
+                more: 0,
+            };
+            match (up, losses.down_since()) {
+                (false, None) => losses.push(loss(at_ns, None)),
                 // It was away between two looks, at most for as long as lies between these.
-                (true, None) if open.tending.flapped => self.look.link_losses.push(LinkLoss {
-                    port: open.uri.to_string(),
-                    at_ns: looked_ns,
-                    down_ns: Some(at_ns.saturating_sub(looked_ns)),
-                }),
-                (true, Some(loss)) => {
-                    let loss = &mut self.look.link_losses[loss];
-                    loss.down_ns = Some(at_ns.saturating_sub(loss.at_ns));
-                    *down = None;
+                (true, None) if open.tending.flapped => {
+                    losses.push(loss(looked_ns, Some(at_ns.saturating_sub(looked_ns))));
                 }
+                (true, Some(_)) => losses.end(at_ns),
                 _ => {}
             }
         }
@@ -311,9 +303,12 @@ impl<'w, 'e> Watch<'w, 'e> {
         // With the last rows, what was told equals the result.
         self.tell(job);
         self.live.finish();
+        let losses = self.look.link_losses.iter().flat_map(LinkLosses::told);
+        let mut link_losses: Vec<LinkLoss> = losses.cloned().collect();
+        link_losses.sort_by_key(|loss| loss.at_ns);
         Seen {
             late_ns: self.late_ns,
-            link_losses: self.look.link_losses,
+            link_losses,
             is_interrupted: self.look.is_interrupted,
             explainer: self.explainer,
         }

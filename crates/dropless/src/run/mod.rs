@@ -17,6 +17,7 @@ pub(crate) mod glance;
 pub(crate) mod judging;
 pub(crate) mod kernel_counts;
 pub(crate) mod kernel_port;
+pub(crate) mod link_losses;
 pub(crate) mod links;
 pub(crate) mod listening;
 pub(crate) mod on_interface;

@@ -223,6 +223,7 @@ fn link_lost() {
         port: "packet:eth1".into(),
         at_ns: 1_500_000_000,
         down_ns: Some(20_000_000),
+        more: 0,
     };
     let text = only_reason(
         &Evidence {
@@ -234,6 +235,21 @@ fn link_lost() {
     assert_eq!(
         text,
         "port packet:eth1 lost its link 1.500 s after the start, for 20.00 ms"
+    );
+    let many = LinkLoss {
+        more: 1_233,
+        ..loss.clone()
+    };
+    let text = only_reason(
+        &Evidence {
+            link_losses: vec![many],
+            ..good()
+        },
+        "link_lost",
+    );
+    assert_eq!(
+        text,
+        "port packet:eth1 lost its link 1,234 times from 1.500 s after the start on, for 20.00 ms in all"
     );
     loss.down_ns = None;
     let text = only_reason(
