@@ -121,9 +121,27 @@ impl Door {
         })
     }
 
-    /// Everybody who has joined so far.
+    /// Everybody who has joined so far, but those that were given up ([`Door::shed`]).
     pub fn guests(&self) -> &[Guest] {
         &self.guests
+    }
+
+    /// Gives up all guests that have left but the newest `keep` of them: the list would grow for as long as others come and go.
+    /// What each came to is its caller's to keep.
+    pub fn shed(&mut self, keep: usize) -> Vec<Guest> {
+        let left = self.guests.iter().filter(|guest| guest.has_left()).count();
+        let mut more = left.saturating_sub(keep);
+        if more == 0 {
+            return Vec::new();
+        }
+        let guests = std::mem::take(&mut self.guests);
+        let (shed, kept) = guests.into_iter().partition(|guest| {
+            let goes = more > 0 && guest.has_left();
+            more -= usize::from(goes);
+            goes
+        });
+        self.guests = kept;
+        shed
     }
 
     /// One look: lets in who came, hands over seats that the producer knows, and notices who left. Never waits.
@@ -196,6 +214,11 @@ impl Guest {
         if matches!(&self.place, Place::Seat(seat) if Arc::strong_count(seat) == 1) {
             self.place = Place::Left(self.seat());
         }
+    }
+
+    /// Whether it has left, and the producer knows it: what it came to is its last word.
+    fn has_left(&self) -> bool {
+        matches!(self.place, Place::Left(_))
     }
 
     fn leave(&mut self) {

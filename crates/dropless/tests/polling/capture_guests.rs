@@ -58,6 +58,27 @@ fn join(door: &str, name: &str) -> (UnixStream, File) {
     (stream, File::from(page))
 }
 
+/// Of a thousand that came and went a capture of a year tells as of those of an hour.
+#[test]
+fn those_that_left_long_ago_are_told_as_a_sum() {
+    let Some(lab) = require(&[]) else { return };
+    let door = path(&lab, "often.ring");
+    let running = capture(&lab, &door);
+    for _ in 0..270 {
+        join(&door, "brief");
+    }
+    let run = interrupted(running);
+    assert_balanced(&run);
+    let json = run.json();
+    assert_eq!(json["verdict"], "valid", "{run}");
+    let rows = json["consumers"].as_array().expect("consumers").len();
+    assert!((257..=259).contains(&rows), "{rows} rows: {run}");
+    let sum = consumer(&run, "that left earlier");
+    let of = |what: &str| sum[what].as_u64().expect("a number");
+    assert!(of("offered") > 0 && of("taken") == 0, "{sum}");
+    assert_eq!(of("offered"), of("left"), "{sum}");
+}
+
 /// Nonsense of one consumer is told as that, and makes nothing else doubtful.
 #[test]
 fn a_consumer_that_writes_nonsense_is_not_believed_and_the_capture_is() {

@@ -210,6 +210,12 @@ fn readers_that_come_and_go() {
         assert!(pages() <= 2, "round {round}: {}", pages());
     }
     assert_eq!(served.door.guests().len(), 400, "what each came to is known");
+    // Of the last one the producer does not know yet that it has left.
+    assert_eq!(served.door.shed(399).len(), 0);
+    assert_eq!(
+        (served.door.shed(99).len(), served.door.guests().len()),
+        (300, 100)
+    );
     // Nor do those that say nothing keep others out.
     let silent: Vec<_> = (0..200)
         .map(|_| {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use capture::ring::Ring;
-use capture::ring::share::Door;
 use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters, ReceivedCounters};
 use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
@@ -18,7 +17,7 @@ use report::rundir::RunDir;
 use super::attach::Link;
 use super::consumer::ConsumerSide;
 use super::draining::Draining;
-use super::guests;
+use super::guests::Guests;
 use super::statistics::Interfaces;
 use super::summary;
 use super::wall::Wall;
@@ -57,7 +56,7 @@ pub struct ActiveCapture {
     pub ring: Ring,
     pub consumers: Vec<ConsumerSide>,
     /// Where other processes join the ring.
-    pub door: Option<Door>,
+    pub guests: Option<Guests>,
     pub course: Listening,
     pub rows: Option<RowWriter<String>>,
     pub row_base: Total,
@@ -145,10 +144,8 @@ impl ActiveCapture {
     fn levels(&self) -> Vec<ConsumerLevel> {
         let begun = self.ring.begun();
         let own = self.consumers.iter().map(|consumer| consumer.level(begun));
-        let guests = self.door.iter().flat_map(Door::guests);
-        let guests = guests.filter(|guest| guest.seat().is_taken && !guest.is_gone);
-        own.chain(guests.map(|guest| guests::level(guest, begun)))
-            .collect()
+        let guests = self.guests.iter().flat_map(|guests| guests.levels(begun));
+        own.chain(guests).collect()
     }
 
     /// When it began and ended, ns since the epoch of Unix.
@@ -205,7 +202,7 @@ impl ActiveCapture {
         // Without anybody who takes packets there is nothing left to do.
         let mut consumers = self.consumers.iter();
         let is_alone =
-            self.door.is_none() && !self.consumers.is_empty() && consumers.all(ConsumerSide::is_gone);
+            self.guests.is_none() && !self.consumers.is_empty() && consumers.all(ConsumerSide::is_gone);
         by_count || is_alone || self.course.is_over(look)
     }
 }
@@ -248,8 +245,8 @@ impl Active for ActiveCapture {
         self.consumers
             .iter_mut()
             .for_each(|consumer| consumer.look(begun));
-        if let Some(door) = &mut self.door {
-            door.look(&self.ring);
+        if let Some(guests) = &mut self.guests {
+            guests.look(&self.ring, total.captured);
         }
         if self.link.is_some() {
             return self.step_attached(total, look);

@@ -16,7 +16,6 @@ use report::published::State;
 
 use super::active::{ActiveCapture, Generated, Total};
 use super::attach::Link;
-use super::guests;
 use crate::run;
 use crate::run::close::Ending;
 
@@ -48,8 +47,8 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
             Err(error) => ending.died = ending.died.take().or(Some(error.to_string())),
         }
     }
-    if let Some(door) = job.door.take() {
-        let (guests, notes) = guests::see_out(door, &job.ring, total.captured);
+    if let Some(guests) = job.guests.take() {
+        let (guests, notes) = guests.see_out(&job.ring, total.captured);
         consumers.extend(guests);
         ending.notes.extend(grouped(notes));
     }

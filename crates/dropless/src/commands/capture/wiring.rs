@@ -23,6 +23,7 @@ use super::WHOLE;
 use super::active::{ActiveCapture, CaptureSide, Total};
 use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
+use super::guests::Guests;
 use super::statistics::Interfaces;
 use super::wall::Wall;
 use crate::plan::CapturePlan;
@@ -130,7 +131,7 @@ pub fn wire<'p, 'e: 'p>(
         generators,
         ring,
         consumers,
-        door,
+        guests: door.map(Guests::at),
         rows,
         row_base: Total::default(),
         clock: stage.clock,
