@@ -49,6 +49,40 @@ pub fn cgroup_folders(sys: &Sys, controller: &str) -> Vec<PathBuf> {
     all
 }
 
+/// What a cgroup lets its processes take more of something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Where its limit is told.
+    pub file: String,
+    /// How much that leaves.
+    pub bytes: u64,
+}
+
+/// The least room that the cgroups of this process leave it; none where there is no limit. Each of `files` is a limit and what
+/// was taken of it, as versions 2 and 1 call them; of what was taken, the kernel gives up what `gives_up` says of a folder.
+pub(crate) fn room(
+    sys: &Sys,
+    controller: &str,
+    files: &[(String, String)],
+    gives_up: impl Fn(&Path) -> u64,
+) -> Option<Room> {
+    let folders = cgroup_folders(sys, controller);
+    let each = folders
+        .iter()
+        .flat_map(|folder| files.iter().map(move |file| (folder, file)));
+    let rooms = each.filter_map(|(folder, (limit, taken))| {
+        let file = folder.join(limit);
+        // No number where it is `max`.
+        let limit: u64 = sys.number(&file)?;
+        let taken = sys.number::<u64>(folder.join(taken)).unwrap_or(0);
+        Some(Room {
+            bytes: limit.saturating_sub(taken.saturating_sub(gives_up(folder))),
+            file: file.display().to_string(),
+        })
+    });
+    rooms.min_by_key(|room| room.bytes)
+}
+
 /// The cpuset that this process is in, which no affinity leads out of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpuset {

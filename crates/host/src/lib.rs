@@ -20,6 +20,7 @@ pub mod hugepages;
 pub mod interface;
 pub mod interrupts;
 pub mod link;
+pub mod memory;
 pub mod modules;
 pub mod nearest;
 mod netlink;
@@ -37,7 +38,7 @@ pub mod vmbus;
 pub mod xdp;
 
 pub use capability::Capability;
-pub use cgroups::{Cpuset, cgroup_folders, cgroups, cpuset};
+pub use cgroups::{Cpuset, Room, cgroup_folders, cgroups, cpuset};
 pub use discover::{Carrier, CarrierKind, Queues, Usable, discover};
 pub use drivers::drivers;
 pub use facts::{CoreFacts, Facts, facts};

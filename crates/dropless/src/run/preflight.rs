@@ -6,7 +6,6 @@ use anyhow::{Result, bail, ensure};
 use host::cores;
 use host::{Medium, PortKind, PortUri, Prepared, Sys, Warning, quoted};
 use measure::Note;
-use procfs_core::{FromRead as _, Meminfo};
 
 use crate::about::{About as _, bail_about};
 use crate::plan::MachinePlan;
@@ -106,7 +105,9 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     } else {
         pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
         let bytes = pools.bytes(room, true);
-        check_memory(pools.buffers(), bytes + (EAL_MIB << 20))?;
+        let wants = format!("{} packet buffers need", pools.buffers());
+        let advice = "use fewer --buffers, queues or --descriptors";
+        memory_for(&wants, bytes + (EAL_MIB << 20), advice)?;
         Memory::Ordinary {
             mib: (bytes >> 20) + EAL_MIB,
         }
@@ -252,25 +253,11 @@ fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
     Ok(())
 }
 
-/// Ordinary pages are taken at start: more than there are would fail in DPDK's words, or wake the OOM killer.
-fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
-    let available = available_memory();
-    ensure!(
-        bytes <= available,
-        "{buffers} packet buffers need {} MiB, and {} MiB of memory are available; use fewer --buffers, queues or --descriptors",
-        bytes >> 20,
-        available >> 20
-    );
-    Ok(())
-}
-
-/// Bytes that the kernel could give away without swapping; as many as anybody wants where it does not say.
-pub fn available_memory() -> u64 {
-    let memory = Meminfo::from_file("/proc/meminfo");
-    memory
-        .ok()
-        .and_then(|memory| memory.mem_available)
-        .unwrap_or(u64::MAX)
+/// Memory is taken at the start, as a whole: more than there is would fail in DPDK's words, or wake the OOM killer. `wants` says
+/// who needs it ("the ring needs").
+pub fn memory_for(wants: &str, bytes: u64, advice: &str) -> Result<()> {
+    let refusal = host::memory::available(&Sys::live()).refuses(wants, bytes, advice);
+    refusal.map_or(Ok(()), |why| bail!(why))
 }
 
 /// What `host.json` says.

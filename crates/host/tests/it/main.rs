@@ -15,6 +15,7 @@ mod fixture;
 mod hugepages;
 mod interfaces;
 mod live;
+mod memory;
 mod pci;
 mod roles;
 mod sockets;

@@ -81,14 +81,8 @@ pub fn run(args: &Args) -> Result<u8> {
 
 /// The ring is there as a whole before the first packet: more than there is would wake the OOM killer.
 fn check_memory(ring: &RingPlan) -> Result<()> {
-    let (wanted, available) = (ring.bytes(), preflight::available_memory());
-    ensure_about!(
-        "--ring-size",
-        wanted <= available,
-        "--ring-size: the ring needs {} MiB, and {} MiB of memory are available; use a smaller one",
-        wanted >> 20,
-        available >> 20
-    );
+    let wanted = ring.bytes();
+    preflight::memory_for("--ring-size: the ring needs", wanted, "use a smaller one").about("--ring-size")?;
     let (longest, _) = getrlimit(Resource::RLIMIT_FSIZE).context("ulimit -f")?;
     ensure_about!(
         "--ring-size",
