@@ -1,11 +1,16 @@
 //! Huge pages: how many are free, per size and NUMA node, and the command that reserves more.
 
+use crate::cgroups::{Room, room};
 use crate::{Fix, Problem, Sys, cores};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What a NIC port needs at the least, in bytes: EAL's own memory and one small pool.
 pub const MINIMUM_BYTES: u64 = 256 << 20;
 const NODES: &str = "/sys/devices/system/node";
+/// What mends a limit of huge pages.
+pub const RAISE: &str =
+    "have whoever made the cgroup raise that limit (of a Kubernetes pod: resources.limits, hugepages-2Mi)";
 
 /// The huge pages of one size on one NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,13 +60,59 @@ fn pools_of(sys: &Sys, node: u32, directory: &str) -> Vec<Pool> {
     sys.names(directory).into_iter().filter_map(pool).collect()
 }
 
-/// Free huge memory in bytes, on one node or on all.
+/// Free huge memory in bytes that this process may take, on one node or on all.
 pub fn free_bytes(sys: &Sys, node: Option<u32>) -> u64 {
-    pools(sys)
+    let sizes = sizes(sys, node).into_iter();
+    let least = sizes.map(|(size, free)| room_for(sys, size).map_or(free, |room| free.min(room.bytes)));
+    least.sum()
+}
+
+/// Of each size of page the free memory, on one node or on all.
+fn sizes(sys: &Sys, node: Option<u32>) -> BTreeMap<u64, u64> {
+    let mut sizes = BTreeMap::new();
+    let pools = pools(sys).into_iter();
+    for pool in pools.filter(|pool| node.is_none_or(|node| pool.node == node)) {
+        *sizes.entry(pool.page_bytes).or_default() += pool.free_bytes();
+    }
+    sizes
+}
+
+/// What the cgroups of this process leave it of pages of this size. Who takes more is killed when it touches them, or is refused
+/// before, where the limit is one of reservations.
+fn room_for(sys: &Sys, page_bytes: u64) -> Option<Room> {
+    let size = match page_bytes >> 10 {
+        kib if kib >= 1 << 20 => format!("{}GB", kib >> 20),
+        kib if kib >= 1 << 10 => format!("{}MB", kib >> 10),
+        kib => format!("{kib}KB"),
+    };
+    let files = [
+        ("max", "current"),
+        ("rsvd.max", "rsvd.current"),
+        ("limit_in_bytes", "usage_in_bytes"),
+        ("rsvd.limit_in_bytes", "rsvd.usage_in_bytes"),
+    ];
+    let files = files.map(|(limit, taken)| {
+        (
+            format!("hugetlb.{size}.{limit}"),
+            format!("hugetlb.{size}.{taken}"),
+        )
+    });
+    room(sys, "hugetlb", &files, |_| 0)
+}
+
+/// The limit of a cgroup that keeps this process from `bytes` of huge memory, on one node or on all, however many pages are
+/// reserved or free.
+pub fn forbidden(sys: &Sys, bytes: u64, node: Option<u32>) -> Option<Room> {
+    let sizes = sizes(sys, node);
+    let free: u64 = sizes.values().sum();
+    let each: Vec<Option<Room>> = sizes.keys().map(|size| room_for(sys, *size)).collect();
+    let may_take = each
         .iter()
-        .filter(|pool| node.is_none_or(|node| pool.node == node))
-        .map(Pool::free_bytes)
-        .sum()
+        .map(|room| room.as_ref().map_or(u64::MAX, |room| room.bytes));
+    let may_take = may_take.fold(0, u64::saturating_add);
+    let is_it = free_bytes(sys, node) < bytes && (free >= bytes || may_take < bytes);
+    let each = each.into_iter().flatten().filter(|_| is_it);
+    each.min_by_key(|room| room.bytes)
 }
 
 /// Whether `bytes` of huge memory are free (on `node`, where that matters) and mounted; `what` wants them.
@@ -72,6 +123,12 @@ pub fn check(sys: &Sys, what: &str, bytes: u64, node: Option<u32>) -> Result<(),
     if free < bytes {
         let place = node.map_or_else(String::new, |node| format!(" on NUMA node {node}"));
         let (wanted, free) = (bytes.div_ceil(1 << 20), free >> 20);
+        if let Some(Room { file, .. }) = forbidden(sys, bytes, node) {
+            let found = format!(
+                "it needs {wanted} MiB of huge pages{place}, and this process's cgroup may take {free} MiB ({file})"
+            );
+            return Err(Problem::new(what, found, Fix::advice(RAISE)));
+        }
         let found = format!("it needs {wanted} MiB of free huge pages{place}, and {free} MiB are free");
         return Err(Problem::new(what, found, reserve(&pools, bytes, node)));
     }

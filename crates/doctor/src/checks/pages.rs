@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Finding, Remedy, Subject, Verdict, look};
+use crate::{Finding, Remedy, Subject, Verdict, When, look};
 use host::Medium;
 use host::hugepages::{self, MINIMUM_BYTES, Pool};
 
@@ -33,7 +33,8 @@ fn on(subject: &Subject<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
     let there = pools
         .iter()
         .filter(|pool| node.is_none_or(|node| pool.node == node));
-    let free: u64 = there.clone().map(Pool::free_bytes).sum();
+    let free = hugepages::free_bytes(subject.sys, node);
+    let limit = hugepages::forbidden(subject.sys, MINIMUM_BYTES, node);
     let finding = Finding::of(NAME).read_all(there.map(|pool| {
         let (node, kib) = (pool.node, pool.page_bytes >> 10);
         (
@@ -41,7 +42,14 @@ fn on(subject: &Subject<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
             format!("{} of {}", pool.free, pool.total),
         )
     }));
-    let is_free = format!("{} MiB are free{place}", free >> 20);
+    let is_free = match &limit {
+        None => format!("{} MiB are free{place}", free >> 20),
+        Some(limit) => format!(
+            "this process's cgroup may take {} MiB{place} ({})",
+            free >> 20,
+            limit.file
+        ),
+    };
     if free >= MINIMUM_BYTES {
         return finding.good(is_free);
     }
@@ -53,7 +61,7 @@ fn on(subject: &Subject<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
     let reserve = hugepages::reservation(pools, MINIMUM_BYTES, node)
         .map(|wanted| Remedy::write(wanted.file, wanted.pages.to_string(), wanted.total.to_string()));
     let wanted = MINIMUM_BYTES >> 20;
-    finding
+    let finding = finding
         .judged(
             Verdict::bad_if(needed),
             format!("{is_free}, and a NIC port takes {wanted} MiB"),
@@ -62,7 +70,12 @@ fn on(subject: &Subject<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
             "the port does not start"
         } else {
             "NIC ports do not start, others miss the TLB more often"
-        })
+        });
+    if limit.is_some() {
+        // More of what is forbidden helps nobody.
+        return finding.remedy(Remedy::advice(When::Restart, hugepages::RAISE));
+    }
+    finding
         .remedy(reserve)
         .remedy(Remedy::boot(["hugepagesz=1G", "hugepages=2"]))
 }
@@ -99,6 +112,20 @@ mod tests {
             machine(["0", "128"]).port("pci:0000:3b:00.0").verdict(check),
             Verdict::Good
         );
+    }
+
+    #[test]
+    fn what_a_cgroup_forbids_is_said_and_nothing_reserved() {
+        let machine = machine(["512", "512"]);
+        machine.write("/proc/self/cgroup", "0::/pod\n");
+        let limit = "/sys/fs/cgroup/pod/hugetlb.2MB.max";
+        machine.write(limit, "max");
+        assert_eq!(machine.verdict(check), Verdict::Good);
+        machine.write(limit, "0");
+        let finding = machine.port("pci:0000:3b:00.0").finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(finding.says.contains(limit), "{finding:?}");
+        assert_eq!(finding.changed(), []);
     }
 
     #[test]

@@ -114,13 +114,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     };
     if matches!(memory, Memory::Ordinary { .. }) && !plan.no_huge {
         let wanted = pools.bytes(room, false) + SPARE;
-        let (free, needed) = (free >> 20, wanted >> 20);
-        let more = host::hugepages::reservation(&host::hugepages::pools(&sys), wanted, None);
-        let faster = more.map_or_else(String::new, |more| {
-            format!("; faster with: echo {} > {}", more.pages, more.file)
-        });
-        let text = format!("ordinary pages: {free} MiB of hugepages free, {needed} needed{faster}");
-        notes.push(Note::new("ordinary_pages", text));
+        notes.push(ordinary_pages(&sys, free, wanted));
     }
     Ok(Preflight {
         ports: prepared.iter().map(|port| port.uri.clone()).collect(),
@@ -135,6 +129,26 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             .filter(|port| port.abandoned.is_some())
             .collect(),
     })
+}
+
+/// Why a run with so many free bytes of hugepages, and a wish for so many, has none, and what would change that.
+fn ordinary_pages(sys: &Sys, free: u64, wanted: u64) -> Note {
+    let needed = format!("{} needed", wanted >> 20);
+    let free = free >> 20;
+    let text = if let Some(limit) = host::hugepages::forbidden(sys, wanted, None) {
+        format!(
+            "ordinary pages: this process's cgroup may take {free} MiB of hugepages ({}), {needed}; {}",
+            limit.file,
+            host::hugepages::RAISE
+        )
+    } else {
+        let more = host::hugepages::reservation(&host::hugepages::pools(sys), wanted, None);
+        let faster = more.map_or_else(String::new, |more| {
+            format!("; faster with: echo {} > {}", more.pages, more.file)
+        });
+        format!("ordinary pages: {free} MiB of hugepages free, {needed}{faster}")
+    };
+    Note::new("ordinary_pages", text)
 }
 
 /// What does not stop a port: of one that takes all frames, also that it does not see the tags of some.

@@ -1,7 +1,7 @@
 //! Huge pages per size and node.
 
 use crate::fixture::Fixture;
-use host::hugepages::{check, free_bytes, pools, reservation};
+use host::hugepages::{check, forbidden, free_bytes, pools, reservation};
 
 #[test]
 fn every_size_on_every_node() {
@@ -74,4 +74,52 @@ fn what_is_reserved_is_never_given_back() {
             .pages
     };
     assert_eq!((wanted(2), wanted(180), wanted(200)), (100, 100, 110));
+}
+
+/// As in a pod that was given none: what is free on the machine is not for it.
+#[test]
+fn what_the_cgroup_forbids_is_not_free() {
+    let machine = Fixture::new();
+    machine.hugepages(0, 1_048_576, 2, 2);
+    machine.write("/proc/self/cgroup", "0::/pod/it\n");
+    let folder = "/sys/fs/cgroup/pod";
+    machine.write(&format!("{folder}/hugetlb.1GB.max"), "0\n");
+    machine.write(&format!("{folder}/it/hugetlb.2MB.max"), "max\n");
+    machine.write(&format!("{folder}/it/hugetlb.2MB.rsvd.max"), "max\n");
+    assert_eq!(free_bytes(&machine.sys, None), 1 << 30, "those of 2 MiB");
+    assert_eq!(forbidden(&machine.sys, 1 << 30, None), None);
+    machine.write(&format!("{folder}/hugetlb.2MB.max"), "536870912\n");
+    machine.write(&format!("{folder}/hugetlb.2MB.current"), "134217728\n");
+    assert_eq!(free_bytes(&machine.sys, None), 384 << 20);
+    machine.write(&format!("{folder}/it/hugetlb.2MB.rsvd.max"), "0\n");
+    machine.write(&format!("{folder}/it/hugetlb.2MB.rsvd.current"), "0\n");
+    assert_eq!(free_bytes(&machine.sys, Some(0)), 0);
+    let line = check(&machine.sys, "x", 1 << 21, Some(0))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        line.starts_with("x: it needs 2 MiB of huge pages on NUMA node 0, and this process's cgroup may take 0 MiB (/sys/fs/cgroup/")
+            && line.contains("hugepages-2Mi"),
+        "{line}"
+    );
+    // None are free, and more could be.
+    let elsewhere = Fixture::new();
+    elsewhere.hugepages(0, 2048, 0, 0);
+    assert_eq!(forbidden(&elsewhere.sys, 1, None), None);
+}
+
+/// As version 1 names it.
+#[test]
+fn limits_of_version_1_hold_as_well() {
+    let machine = Fixture::new();
+    machine.write("/proc/self/cgroup", "4:hugetlb:/docker/it\n");
+    let folder = "/sys/fs/cgroup/hugetlb";
+    machine.write(
+        &format!("{folder}/hugetlb.2MB.limit_in_bytes"),
+        "9223372036852678656\n",
+    );
+    assert_eq!(free_bytes(&machine.sys, None), 1 << 30);
+    machine.write(&format!("{folder}/hugetlb.2MB.limit_in_bytes"), "2097152\n");
+    machine.write(&format!("{folder}/hugetlb.2MB.usage_in_bytes"), "0\n");
+    assert_eq!(free_bytes(&machine.sys, None), 2 << 20);
 }
