@@ -71,10 +71,12 @@ impl Files {
     fn keep(&mut self, most: usize) {
         let more = self.kept.len().saturating_sub(most);
         let mut newest = self.kept.split_off(more);
-        match &self.packer {
-            Some(packer) => self.kept.drain(..).for_each(|oldest| packer.remove(oldest)),
-            None => self.kept.retain(|oldest| !pack::is_removed(oldest)),
-        }
+        let packer = self.packer.as_ref();
+        let is_removed = |path: &PathBuf| match packer {
+            Some(packer) => packer.is_removed(path),
+            None => pack::is_removed(path),
+        };
+        self.kept.retain(|oldest| !is_removed(oldest));
         self.kept.append(&mut newest);
     }
 
@@ -112,10 +114,7 @@ impl Files {
 
     /// No file comes any more: `written` is told what there is, and what was compressed, where that was asked for.
     pub fn finish(&mut self, written: &mut Written) {
-        if let Some((packed, left)) = self.packer.take().map(Packer::finish) {
-            written.packed = Some(packed);
-            self.kept = left.into_iter().chain(self.kept.drain(..)).collect();
-        }
+        written.packed = self.packer.take().map(Packer::finish);
         let named = |path: &PathBuf| Some(pack::packed(path)).filter(|packed| packed.exists());
         let kept = self.kept.iter();
         written.kept = kept
