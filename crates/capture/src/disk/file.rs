@@ -33,6 +33,16 @@ pub struct CaptureFile {
     missing: u64,
 }
 
+/// What a file has come to.
+pub struct Ended {
+    /// Bytes that are in it for good.
+    pub len: u64,
+    /// How many of them are not there any more.
+    pub missing: u64,
+    /// Whether its end could be written.
+    pub result: io::Result<()>,
+}
+
 /// Room that is kept ahead: the file system finds it at once, and in one piece. While it does that it writes nothing.
 const AHEAD: u64 = 256 << 20;
 
@@ -185,11 +195,18 @@ impl CaptureFile {
         self.file.set_len(self.len)
     }
 
-    /// Ends it with `last`. Returns its length, and how many bytes of that are not there.
-    pub fn end(mut self, last: &[u8]) -> io::Result<(u64, u64)> {
+    /// Ends it with `last`.
+    pub fn end(mut self, last: &[u8]) -> Ended {
         self.look();
-        self.cut()?;
-        self.file.write_all_at(last, self.len)?;
-        Ok((self.len + last.len() as u64, self.missing))
+        let result = self.cut().and_then(|()| {
+            self.file.write_all_at(last, self.len)?;
+            self.len += last.len() as u64;
+            Ok(())
+        });
+        Ended {
+            len: self.len,
+            missing: self.missing,
+            result,
+        }
     }
 }

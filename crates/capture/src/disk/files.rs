@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::file::CaptureFile;
+use super::file::{CaptureFile, Ended};
 use super::pack::{self, Packer};
 use super::policy::{Policy, Written};
 
@@ -88,15 +88,19 @@ impl Files {
 
     /// The same; returns it where it is whole.
     fn close(&mut self, last: &[u8], written: &mut Written) -> Option<PathBuf> {
-        match self.file.take()?.end(last) {
-            Ok((len, missing)) => {
-                written.bytes += len;
-                let path = self.kept.back()?;
-                written
-                    .short
-                    .extend((missing > 0).then(|| (path.clone(), missing)));
-                Some(path.clone())
-            }
+        let ended = self.file.take()?.end(last);
+        let path = self.kept.back()?.clone();
+        let Ended {
+            len: bytes,
+            missing,
+            result,
+        } = ended;
+        written.bytes += bytes;
+        if missing > 0 {
+            written.lacks(&path, missing);
+        }
+        match result {
+            Ok(()) => Some(path),
             Err(error) => {
                 written.error = Some(error.to_string());
                 written.errors += 1;

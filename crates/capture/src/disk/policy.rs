@@ -1,6 +1,6 @@
 //! What is asked of a capture's files, and what has become of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::pack::Packed;
@@ -42,10 +42,21 @@ pub struct Written {
     pub error: Option<String>,
     /// How often it refused.
     pub errors: u64,
-    /// Files that others removed or cut off while they were written, and how many bytes each lacks.
+    /// Files that others removed or cut off while they were written, or of which the kernel said late that it could not write
+    /// them, and how many bytes each lacks, at most.
     pub short: Vec<(PathBuf, u64)>,
     /// Packets that were still in the ring when the disk refused for the last time.
     pub lost: u64,
     /// What was compressed, where that was asked for.
     pub packed: Option<Packed>,
+}
+
+impl Written {
+    /// So many bytes of a file are not there, or may not be.
+    pub(super) fn lacks(&mut self, path: &Path, bytes: u64) {
+        match self.short.iter_mut().find(|(short, _)| short == path) {
+            Some((_, known)) => *known = bytes.max(*known),
+            None => self.short.push((path.into(), bytes)),
+        }
+    }
 }

@@ -610,6 +610,26 @@ fn what_others_took_away_is_told() {
     }
 }
 
+/// Also where the disk has no room for the end of the file, which it gets back only when that is closed.
+#[test]
+fn what_others_took_away_is_told_on_a_full_disk_too() {
+    on_a_tiny_disk(1 << 20, |path| {
+        let (mut producer, ring) = ring(16);
+        let mut disk = disk((&mut producer, &ring), policy(path));
+        fill_with(&mut producer, &mut disk, 0..500);
+        while disk.written().packets == 0 || disk.is_busy() {
+            disk.step(Instant::now()).unwrap();
+        }
+        let file = path.join("00001.pcapng");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(path.join("others"), vec![1; 2 << 20]).unwrap_err();
+        producer.end();
+        let written = disk.finish(&[0; 8192]).unwrap();
+        assert!(written.errors > 0, "{written:?}");
+        assert_eq!(written.short, [(file, written.bytes)], "{written:?}");
+    });
+}
+
 /// Whoever could read what was there cannot read the packets.
 #[test]
 fn a_file_that_is_there_is_its_owners_alone() {
