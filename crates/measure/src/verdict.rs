@@ -224,7 +224,7 @@ pub enum Reason {
     ClockBad(String),
     /// A file is shorter than what was written to it.
     #[error(
-        "{path} lacks {missing} bytes of what was written to it: was it removed or cut off, or is the disk full?"
+        "{path} lacks {missing} bytes of what was written to it: was it removed or cut off, or is the disk full or failing?"
     )]
     FileShort {
         /// The file.

@@ -35,6 +35,8 @@ pub struct CaptureFile {
 
 /// What a file has come to.
 pub struct Ended {
+    /// Still open: what went into it may be in the kernel's cache only.
+    pub file: File,
     /// Bytes that are in it for good.
     pub len: u64,
     /// How many of them are not there any more.
@@ -204,6 +206,7 @@ impl CaptureFile {
             Ok(())
         });
         Ended {
+            file: self.file,
             len: self.len,
             missing: self.missing,
             result,

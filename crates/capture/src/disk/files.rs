@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::file::{CaptureFile, Ended};
 use super::pack::{self, Packer};
 use super::policy::{Policy, Written};
+use super::sync::{Closed, Failed, Syncer};
 
 /// The file under way, and those before it that are kept.
 pub struct Files {
@@ -20,6 +21,8 @@ pub struct Files {
     /// Files that are there, the oldest first.
     kept: VecDeque<PathBuf>,
     packer: Option<Packer>,
+    /// None once no file comes any more.
+    syncer: Option<Syncer>,
 }
 
 impl Files {
@@ -28,6 +31,7 @@ impl Files {
         let mut files = Self {
             file: None,
             packer: policy.compress.then(Packer::start).transpose()?,
+            syncer: Some(Syncer::start()?),
             end_len: (policy.end)().len() as u64,
             preamble,
             policy,
@@ -91,6 +95,7 @@ impl Files {
         let ended = self.file.take()?.end(last);
         let path = self.kept.back()?.clone();
         let Ended {
+            file,
             len: bytes,
             missing,
             result,
@@ -99,6 +104,13 @@ impl Files {
         if missing > 0 {
             written.lacks(&path, missing);
         }
+        let closed = Closed {
+            path: path.clone(),
+            file,
+            bytes,
+        };
+        let failed = self.syncer.as_ref().and_then(|syncer| syncer.sync(closed));
+        failed.into_iter().for_each(|failed| doubt(failed, written));
         match result {
             Ok(()) => Some(path),
             Err(error) => {
@@ -107,6 +119,12 @@ impl Files {
                 None
             }
         }
+    }
+
+    /// Tells what the disk refused of files that were closed.
+    pub fn look(&self, written: &mut Written) {
+        let failed = self.syncer.iter().flat_map(Syncer::failed);
+        failed.for_each(|failed| doubt(failed, written));
     }
 
     /// Has a file that ended compressed, if it is kept.
@@ -118,6 +136,8 @@ impl Files {
 
     /// No file comes any more: `written` is told what there is, and what was compressed, where that was asked for.
     pub fn finish(&mut self, written: &mut Written) {
+        let failed = self.syncer.take().map_or_else(Vec::new, Syncer::finish);
+        failed.into_iter().for_each(|failed| doubt(failed, written));
         written.packed = self.packer.take().map(Packer::finish);
         let named = |path: &PathBuf| Some(pack::packed(path)).filter(|packed| packed.exists());
         let kept = self.kept.iter();
@@ -146,6 +166,14 @@ impl Files {
         let has_part = under_way == 0 && file.has_part();
         (is_large || self.is_old(now)) && !has_part && len > file.least()
     }
+}
+
+/// What is in the cache of the kernel could not be written: nobody says how much of it, so that all may be missing.
+fn doubt(Failed { path, bytes, error }: Failed, written: &mut Written) {
+    let text = format!("{} may not be on the disk: {error}", path.display());
+    written.error = Some(text);
+    written.errors += 1;
+    written.lacks(&path, bytes);
 }
 
 fn lacks_room(error: &io::Error) -> bool {

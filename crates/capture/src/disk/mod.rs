@@ -9,6 +9,7 @@ mod files;
 mod pack;
 mod policy;
 mod queue;
+mod sync;
 
 use std::collections::VecDeque;
 use std::io;
@@ -103,6 +104,7 @@ impl Disk {
     /// One look: takes what was written off the ring, and begins to write what is there. Never waits for the disk.
     pub fn step(&mut self, now: Instant) -> Result<(), RingError> {
         self.reap(now);
+        self.files.look(&mut self.written);
         self.settle(now)?;
         if self.refused_at.is_some_and(|at| now.duration_since(at) < AGAIN) {
             return Ok(());

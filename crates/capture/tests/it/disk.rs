@@ -630,6 +630,37 @@ fn what_others_took_away_is_told_on_a_full_disk_too() {
     });
 }
 
+/// The kernel takes it into its cache, and finds out later that the disk has no place for it.
+#[test]
+fn what_the_disk_refuses_late_is_told() {
+    on_a_tiny_disk(8 << 20, |path| {
+        let (image, inner) = (path.join("image"), path.join("inner"));
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let is_done = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+        let mut make = Command::new("mkfs.ext4");
+        let mut mount = Command::new("mount");
+        if !is_done(make.args(["-q", "-F", "-O", "^has_journal"]).arg(&image))
+            || !is_done(mount.args(["-o", "loop"]).args([&image, &inner]))
+        {
+            return crate::skip::skip("needs mkfs.ext4 and loop devices");
+        }
+        let (mut producer, ring) = ring(16);
+        let mut disk = disk((&mut producer, &ring), policy(&inner));
+        // Its image has holes, and nothing is left to fill them.
+        std::fs::write(path.join("others"), vec![1; 16 << 20]).unwrap_err();
+        fill_with(&mut producer, &mut disk, 0..50);
+        producer.end();
+        let written = disk.finish(&[]);
+        let _ = Command::new("umount").arg(&inner).status();
+        let written = written.unwrap();
+        assert_eq!((written.packets, written.lost), (50, 0), "{written:?}");
+        let file = inner.join("00001.pcapng");
+        assert_eq!(written.short, [(file, written.bytes)], "{written:?}");
+        assert_eq!(written.errors, 1, "{written:?}");
+    });
+}
+
 /// Whoever could read what was there cannot read the packets.
 #[test]
 fn a_file_that_is_there_is_its_owners_alone() {
