@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::resource::{Resource, getrlimit};
+use nix::unistd::{Whence, lseek};
 use ring::Segment;
 use ring::pcapng;
 
@@ -66,10 +67,9 @@ impl CaptureFile {
             let _ = file.set_permissions(Permissions::from_mode(0o600));
         }
         let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW);
-        let direct = options.open(path).ok();
+        options.write(true).custom_flags(libc::O_DIRECT);
+        // The same file, whatever has its name by now.
+        let direct = options.open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
         if let Err(error) = file.write_all_at(preamble, 0) {
             // Each attempt may have another name, and none of these files would ever be removed.
             if is_new {
@@ -175,6 +175,7 @@ impl CaptureFile {
         let end = part.len();
         part.resize(end + gap, 0);
         pcapng::fill(&mut part[end..]);
+        self.look();
         self.file.write_all_at(&part, self.len)?;
         if is_all {
             self.grew(part.len() as u64);
@@ -188,6 +189,17 @@ impl CaptureFile {
     fn look(&mut self) {
         let Ok(about) = self.file.metadata() else { return };
         let there = if about.nlink() == 0 { 0 } else { about.len() };
+        self.lacks_from(there);
+    }
+
+    /// The same at its end, for what was cut off while a write behind it was under way: it has no hole of its own.
+    fn look_for_holes(&mut self) {
+        if let Ok(hole) = lseek(&self.file, 0, Whence::SeekHole) {
+            self.lacks_from(u64::try_from(hole).unwrap_or(0));
+        }
+    }
+
+    fn lacks_from(&mut self, there: u64) {
         self.missing = self.missing.max(self.len.saturating_sub(there));
     }
 
@@ -200,6 +212,7 @@ impl CaptureFile {
     /// Ends it with `last`.
     pub fn end(mut self, last: &[u8]) -> Ended {
         self.look();
+        self.look_for_holes();
         let result = self.cut().and_then(|()| {
             self.file.write_all_at(last, self.len)?;
             self.len += last.len() as u64;

@@ -139,11 +139,17 @@ impl Files {
         let failed = self.syncer.take().map_or_else(Vec::new, Syncer::finish);
         failed.into_iter().for_each(|failed| doubt(failed, written));
         written.packed = self.packer.take().map(Packer::finish);
-        let named = |path: &PathBuf| Some(pack::packed(path)).filter(|packed| packed.exists());
-        let kept = self.kept.iter();
-        written.kept = kept
-            .map(|path| named(path).unwrap_or_else(|| path.clone()))
-            .collect();
+        let was_packed = |path: &PathBuf| written.packed.is_some() && !path.exists();
+        let named = |path: &PathBuf| {
+            if was_packed(path) {
+                pack::packed(path)
+            } else {
+                path.clone()
+            }
+        };
+        // What another capture left under such a name is none of this one.
+        let kept = self.kept.iter().map(named).collect();
+        written.kept = kept;
     }
 
     /// Whether the file under way has been there for as long as one shall be.

@@ -610,6 +610,52 @@ fn what_others_took_away_is_told() {
     }
 }
 
+/// Also where so little comes that parts of a segment are written: they make the file as long as it was, and a hole has a length.
+#[test]
+fn what_others_cut_off_is_told_on_a_quiet_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(16);
+    let mut disk = disk((&mut producer, &ring), policy(dir.path()));
+    fill_with(&mut producer, &mut disk, 0..1000);
+    while disk.written().packets == 0 || disk.is_busy() {
+        disk.step(Instant::now()).unwrap();
+    }
+    let path = dir.path().join("00001.pcapng");
+    let before = path.metadata().unwrap().len();
+    std::fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    assert!(push(&mut producer, 1000, 1000));
+    producer.commit();
+    let mut now = Instant::now();
+    while path.metadata().unwrap().len() < before {
+        now += Duration::from_millis(600);
+        disk.step(now).unwrap();
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert!(
+        matches!(&written.short[..], [(short, missing)] if *short == path && *missing >= 1000),
+        "{written:?}"
+    );
+}
+
+/// What an earlier capture left compressed under such a name is none of this one.
+#[test]
+fn files_have_the_names_that_this_capture_gave_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("00001.pcapng");
+    std::fs::write(dir.path().join("00001.pcapng.zst"), "older").unwrap();
+    let (mut producer, ring) = ring(16);
+    let mut disk = disk((&mut producer, &ring), policy(dir.path()));
+    fill_with(&mut producer, &mut disk, 0..10);
+    producer.end();
+    assert_eq!(disk.finish(&[]).unwrap().kept, [path]);
+}
+
 /// Also where the disk has no room for the end of the file, which it gets back only when that is closed.
 #[test]
 fn what_others_took_away_is_told_on_a_full_disk_too() {

@@ -80,7 +80,11 @@ impl Kind for Intervals {
             }
             Some(_) if self.is_one_way() => (Standing::Clean, format!("{all}, none expected back")),
             Some(lost) if !self.tells_missed => {
-                let standing = if lost > 0 { Standing::of_exit(1) } else { Standing::Plain };
+                let standing = if lost > 0 {
+                    Standing::of_exit(1)
+                } else {
+                    Standing::Plain
+                };
                 let dropped = count(lost);
                 (
                     standing,
