@@ -109,8 +109,9 @@ impl Files {
             file,
             bytes,
         };
-        let failed = self.syncer.as_ref().and_then(|syncer| syncer.sync(closed));
-        failed.into_iter().for_each(|failed| doubt(failed, written));
+        if let Some(failed) = self.syncer.as_ref().and_then(|syncer| syncer.sync(closed)) {
+            doubt(failed, written);
+        }
         match result {
             Ok(()) => Some(path),
             Err(error) => {
@@ -136,8 +137,9 @@ impl Files {
 
     /// No file comes any more: `written` is told what there is, and what was compressed, where that was asked for.
     pub fn finish(&mut self, written: &mut Written) {
-        let failed = self.syncer.take().map_or_else(Vec::new, Syncer::finish);
-        failed.into_iter().for_each(|failed| doubt(failed, written));
+        for failed in self.syncer.take().map_or_else(Vec::new, Syncer::finish) {
+            doubt(failed, written);
+        }
         written.packed = self.packer.take().map(Packer::finish);
         let was_packed = |path: &PathBuf| written.packed.is_some() && !path.exists();
         let named = |path: &PathBuf| {

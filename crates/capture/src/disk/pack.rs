@@ -119,12 +119,12 @@ impl Wanted {
         self.lock().files.iter().any(|wanted| wanted == path)
     }
 
-    /// Takes it off the list and does `last` with it, before anybody else can; `None` where somebody was first.
-    fn take<T>(&self, path: &Path, last: impl FnOnce() -> T) -> Option<T> {
+    /// Takes it off the list and does `work` with it, before anybody else can; `None` where somebody was first.
+    fn take<T>(&self, path: &Path, work: impl FnOnce() -> T) -> Option<T> {
         let mut list = self.lock();
         let at = list.files.iter().position(|wanted| wanted == path)?;
         list.files.swap_remove(at);
-        Some(last())
+        Some(work())
     }
 }
 
