@@ -92,7 +92,9 @@ impl Files {
 
     /// The same; returns it where it is whole.
     fn close(&mut self, last: &[u8], written: &mut Written) -> Option<PathBuf> {
-        let ended = self.file.take()?.end(last);
+        let file = self.file.take()?;
+        let is_direct = file.is_direct();
+        let ended = file.end(last);
         let path = self.kept.back()?.clone();
         let Ended {
             file,
@@ -109,7 +111,8 @@ impl Files {
             file,
             bytes,
         };
-        if let Some(failed) = self.syncer.as_ref().and_then(|syncer| syncer.sync(closed)) {
+        let syncer = self.syncer.as_ref();
+        if let Some(failed) = syncer.and_then(|syncer| syncer.sync(closed, is_direct)) {
             doubt(failed, written);
         }
         match result {

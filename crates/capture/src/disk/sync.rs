@@ -1,5 +1,5 @@
-//! Sees to it that what was written to files is on the disk, in a thread of its own: a kernel that has it in its cache may find
-//! out only later that it cannot be written, and whoever captures must not wait for that.
+//! Sees to it that what was written to files is on the disk: a kernel that has it in its cache may find out only later that it
+//! cannot be written. That takes long, so that such files go to a thread of their own.
 
 use std::fs::File;
 use std::io;
@@ -63,8 +63,12 @@ impl Syncer {
         })
     }
 
-    /// Sees to this file. Returns a failure where there was no room for it to wait, or nobody who would do it.
-    pub fn sync(&self, closed: Closed) -> Option<Failed> {
+    /// Sees to this file: at once if it went past the cache, where that is short work and its room is free at once should it be
+    /// removed; else in its turn, where there is room for it to wait. Returns a failure at once.
+    pub fn sync(&self, closed: Closed, is_direct: bool) -> Option<Failed> {
+        if is_direct {
+            return sync(closed, self.how);
+        }
         match self.files.try_send(closed) {
             Ok(()) => None,
             Err(TrySendError::Full(closed) | TrySendError::Disconnected(closed)) => sync(closed, self.how),
@@ -113,7 +117,7 @@ mod tests {
             for bytes in 0..count {
                 let file = tempfile::tempfile().unwrap();
                 let path = bytes.to_string().into();
-                failed.extend(syncer.sync(Closed { path, file, bytes }));
+                failed.extend(syncer.sync(Closed { path, file, bytes }, bytes % 7 == 0));
                 failed.extend(syncer.failed());
             }
             failed.extend(syncer.finish());

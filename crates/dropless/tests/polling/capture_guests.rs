@@ -67,7 +67,7 @@ fn those_that_left_long_ago_are_told_as_a_sum() {
     // Several at once, since each waits for control's next look.
     std::thread::scope(|scope| {
         for _ in 0..6 {
-            scope.spawn(|| (0..45).for_each(|_| drop(join(&door, "brief"))));
+            scope.spawn(|| (0..50).for_each(|_| drop(join(&door, "brief"))));
         }
     });
     let run = interrupted(running);
@@ -75,7 +75,8 @@ fn those_that_left_long_ago_are_told_as_a_sum() {
     let json = run.json();
     assert_eq!(json["verdict"], "valid", "{run}");
     let rows = json["consumers"].as_array().expect("consumers").len();
-    assert!((257..=259).contains(&rows), "{rows} rows: {run}");
+    // The sum, and beside the newest those of whom the producer does not know yet that they left.
+    assert!((257..290).contains(&rows), "{rows} rows: {run}");
     let sum = consumer(&run, "that left earlier");
     let of = |what: &str| sum[what].as_u64().expect("a number");
     assert!(of("offered") > 0 && of("taken") == 0, "{sum}");
