@@ -226,6 +226,11 @@ nothing_yet! {
 }
 
 impl FilterSummary {
+    /// Whether its numbers may be believed.
+    pub fn validity(&self) -> Validity {
+        self.verdict
+    }
+
     /// The process exit code. What rules deny is no loss.
     pub fn exit_code(&self) -> u8 {
         exit_code(self.verdict, &[], true)

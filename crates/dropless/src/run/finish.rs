@@ -1,8 +1,10 @@
 //! How every command that has a run directory ends: its result is written, those who watch are told, its page is drawn, and the
 //! result is printed.
 
+use measure::noise::NoiseSummary;
 use measure::{
-    CaptureSummary, FilterSummary, ForwardSummary, GuardSummary, Note, ReflectSummary, ReplaySummary, Summary,
+    CaptureSummary, FilterSummary, ForwardSummary, GuardSummary, Note, ReflectSummary, ReplaySummary,
+    RunResult as _, Summary,
 };
 use report::out::Console;
 use report::published::{Ended, State};
@@ -47,7 +49,7 @@ macro_rules! judged_outcomes {
 
             fn ended(&self) -> Ended {
                 Ended {
-                    verdict: self.verdict.name().into(),
+                    verdict: self.validity().name().into(),
                     exit: self.exit_code(),
                     reasons: self.reasons.clone(),
                 }
@@ -61,7 +63,7 @@ macro_rules! judged_outcomes {
 }
 
 judged_outcomes! {
-    Summary ReflectSummary CaptureSummary ReplaySummary ForwardSummary FilterSummary GuardSummary
+    Summary ReflectSummary CaptureSummary ReplaySummary ForwardSummary FilterSummary GuardSummary NoiseSummary
 }
 
 /// Who is told of the end.

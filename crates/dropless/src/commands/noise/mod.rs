@@ -7,16 +7,11 @@ use anyhow::{Result, ensure};
 use doctor::noise::summary::summarise;
 use host::Sys;
 use host::cores;
-use measure::Note;
 use measure::bucket::Ring;
-use measure::noise::NoiseSummary;
-use report::Style;
-use report::published::Ended;
-use report::rundir::{RunDir, WriteError, file};
-use report::terminal::render;
+use report::rundir::file;
 
 use crate::plan::{self, NoisePlan, optional, packet_rate, parse_cores};
-use crate::run::finish::{Finish, Outcome};
+use crate::run::finish::Finish;
 use crate::run::signals::Interrupt;
 use crate::run::{self, placement};
 use crate::status::StatusBoard;
@@ -45,32 +40,6 @@ pub fn run(args: &Args) -> Result<u8> {
     let exit = finish.with(noise, |_, _| {})?;
     board.linger(&interrupt);
     Ok(exit)
-}
-
-impl Outcome for NoiseSummary {
-    fn notes(&mut self) -> &mut Vec<Note> {
-        &mut self.notes
-    }
-
-    fn write(&self, dir: &RunDir) -> Result<(), WriteError> {
-        dir.write_result(self)
-    }
-
-    fn text(&self, style: &Style) -> String {
-        render(self, style)
-    }
-
-    fn ended(&self) -> Ended {
-        Ended {
-            verdict: self.validity().name().into(),
-            exit: self.exit_code(),
-            reasons: self.reasons.clone(),
-        }
-    }
-
-    fn doubt(&self) -> Option<&Note> {
-        self.reasons.first()
-    }
 }
 
 /// The validated plan.
