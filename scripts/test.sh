@@ -54,11 +54,12 @@ bounded() { timeout -k 10 1650 "$@"; }
 # Some tests want 2 MiB hugepages and the kernel's tracer: the machine lends both for the run, where it lets us ask. Of runs side by
 # side the last one gives them back: each has a shared lock on the users' file, and the loan says what there was before, also
 # after a run that was killed. The lock on the loan is held only while it changes.
-loan=${TMPDIR:-/tmp}/dropless-tests.loan pool=/proc/sys/vm/nr_hugepages tracing=/sys/kernel/tracing
+loan=${TMPDIR:-/tmp}/dropless-tests-$(id -u).loan pool=/proc/sys/vm/nr_hugepages tracing=/sys/kernel/tracing
 borrow() {
     { [ -e "$loan" ] || : >"$loan"; } 2>/dev/null
     { [ -e "$loan.users" ] || : >"$loan.users"; } 2>/dev/null
-    [ -r "$loan" ] && [ -w "$loan" ] && [ -r "$loan.users" ] || return 0
+    # What another user left under these names would be given back.
+    [ -O "$loan" ] && [ -O "$loan.users" ] || return 0
     exec 8<"$loan" 9<"$loan.users"
     flock 8 && flock -s 9
     borrow_hugepages
