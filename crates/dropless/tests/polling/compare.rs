@@ -4,24 +4,27 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::wire::{assert_refused, has_note, note};
-use crate::support::{Finished, Need, namespaces, require, until};
+use crate::support::{Dropless, Finished, Lab, Need, namespaces, require, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
-const SHORT: [&str; 10] = [
+/// Short trials. Each rate and each trial of a search costs a start of the program and more, for every way.
+const SHORT: [&str; 6] = [
     "compare",
     "--json",
     "--duration",
     "300ms",
-    "--trials",
-    "2",
     "--latency-rate",
     "1kpps",
-    "--rates",
-    "2kpps",
 ];
+const FEW: [&str; 4] = ["--trials", "1", "--rates", "2kpps"];
 const LIMIT: Duration = Duration::from_secs(240);
+
+/// A comparison of few and short trials.
+fn short(lab: &Lab) -> Dropless {
+    lab.dropless(&[&SHORT[..], &FEW].concat())
+}
 
 /// Namespaces of comparisons that are there now.
 fn left() -> Vec<String> {
@@ -73,8 +76,14 @@ fn assert_measured(run: &Finished, method: &Value) {
 #[test]
 fn every_way_is_measured_and_nothing_is_left_behind() {
     let Some(lab) = require(&NEEDS) else { return };
-    // The rate that is needed is the only one.
-    let run = lab.dropless(&SHORT[..8]).arg("--rate=1500pps").limit(LIMIT).run();
+    // The rate that is needed is the only one, also of the list that has others by itself.
+    let run = lab
+        .dropless(&SHORT)
+        .arg("--trials=2")
+        .arg("--rate=1500pps")
+        .arg("--rates=1500pps")
+        .limit(LIMIT)
+        .run();
     let all = methods(&run);
     let names: Vec<&str> = all.iter().filter_map(|method| method["name"].as_str()).collect();
     assert_eq!(
@@ -123,8 +132,7 @@ fn every_way_is_measured_and_nothing_is_left_behind() {
 fn firewall_rules_are_passed_by_the_kernels_packets() {
     let needs = [Need::Namespaces, Need::Tool("nft")];
     let Some(lab) = require(&needs) else { return };
-    let run = lab
-        .dropless(&SHORT)
+    let run = short(&lab)
         .arg("--methods=kernel-mmsg")
         .arg("--firewall-rules=300")
         .limit(LIMIT)
@@ -163,8 +171,7 @@ fn another_machine_is_compared_by_its_address() {
         .within(&far)
         .spawn();
     reflector.wait_for("reflecting on", Duration::from_secs(30));
-    let run = lab
-        .dropless(&SHORT)
+    let run = short(&lab)
         .arg("--far=198.18.0.2")
         .arg("--methods=kernel,packet,memif")
         // The other core is the other machine's affair.
@@ -189,7 +196,7 @@ fn another_machine_is_compared_by_its_address() {
 #[test]
 fn an_interrupted_comparison_tells_what_it_has_and_cleans_up() {
     let Some(lab) = require(&NEEDS) else { return };
-    let mut running = lab.dropless(&SHORT).arg("--methods=kernel,xdp").spawn();
+    let mut running = short(&lab).arg("--methods=kernel,xdp").spawn();
     running.wait_for("for its loss", Duration::from_secs(60));
     running.signal(Signal::SIGINT);
     let run = running.wait(Duration::from_secs(30));
@@ -218,7 +225,7 @@ fn an_interrupted_comparison_tells_what_it_has_and_cleans_up() {
 #[test]
 fn what_a_killed_comparison_leaves_is_taken_away_by_the_next() {
     let Some(lab) = require(&NEEDS) else { return };
-    let mut running = lab.dropless(&SHORT).arg("--methods=kernel").spawn();
+    let mut running = short(&lab).arg("--methods=kernel").spawn();
     running.wait_for("for its latency", Duration::from_secs(60));
     let name = format!("dropless-compare-{}-near", running.id());
     assert!(namespaces().contains(&name), "{running:?}");
@@ -228,7 +235,7 @@ fn what_a_killed_comparison_leaves_is_taken_away_by_the_next() {
         output.is_ok_and(|output| !output.stdout.trim_ascii().is_empty())
     };
     assert!(until(Duration::from_secs(10), || !lives()), "a child outlived it");
-    let run = lab.dropless(&SHORT).arg("--methods=kernel").limit(LIMIT).run();
+    let run = short(&lab).arg("--methods=kernel").limit(LIMIT).run();
     assert_measured(&run, &methods(&run)[0]);
     assert_eq!(left(), Vec::<String>::new());
 }
