@@ -12,7 +12,8 @@ use doctor::noise::tally::{Tally, tally};
 use host::Sys;
 use host::cores::Core;
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 const NEEDS: [Need; 4] = [
@@ -37,7 +38,18 @@ impl Hog {
         command
             .args(["-c", &WORKER.to_string(), "nice", "-n", "-10"])
             .arg(path);
-        Self(command.stdout(Stdio::null()).spawn().expect("taskset is there"))
+        let hog = Self(command.stdout(Stdio::null()).spawn().expect("taskset is there"));
+        // It comes to its name by way of the two programs that give it its core and its rank.
+        let name = format!("/proc/{}/comm", hog.0.id());
+        let is_itself = || std::fs::read_to_string(&name).is_ok_and(|name| name.trim() == "dl-hog");
+        assert!(until(LIMIT, is_itself), "yes does not start");
+        hog
+    }
+
+    /// Has it stand still, or go on.
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.0.id()).expect("a process id");
+        kill(Pid::from_raw(id), signal).expect("it is there");
     }
 }
 
@@ -135,7 +147,7 @@ fn a_program_on_the_core_is_named() {
     let Some(lab) = require(&NEEDS) else { return };
     let before = noise(&lab, "1s");
     let thief = Hog::start(&lab);
-    let during = noise(&lab, "2s");
+    let during = noise(&lab, "1s");
     drop(thief);
     assert_first(&during, "preempted by dl-hog (");
     assert_absent(&before, "dl-hog");
@@ -159,7 +171,7 @@ fn packets_that_the_kernel_receives_on_the_core_are_named() {
         "taskset",
         &["-c", "0", "ping", "-f", "-q", "-s", "1000", "198.18.0.2"],
     );
-    let during = noise(&lab, "2s");
+    let during = noise(&lab, "1s");
     thief.kill();
     assert_first(&during, "softirq NET_RX");
 }
@@ -359,6 +371,8 @@ fn packets_missed_in_a_run_are_charged_to_the_thief() {
     let wire = Wire::between(&lab, 1);
     let reflector = wire.reflect_far(&lab, "packet", &["--only-ours", "--cores", "0"]);
     let thief = Hog::start(&lab);
+    // What comes before and after the sending takes several times as long beside it.
+    thief.signal(Signal::SIGSTOP);
     let far = wire.far.mac("far0");
     let flags = [
         "--to-mac",
@@ -373,8 +387,14 @@ fn packets_missed_in_a_run_are_charged_to_the_thief() {
         "64",
         "--explain",
     ];
-    let run = wire.send(&lab, "packet", &flags).spawn().wait(LIMIT);
+    let mut sender = wire.send(&lab, "packet", &flags).spawn();
+    sender.wait_for("sending: tx", LIMIT);
+    thief.signal(Signal::SIGCONT);
+    until(LIMIT, || {
+        !sender.is_alive() || sender.stderr().contains("draining: tx")
+    });
     drop(thief);
+    let run = sender.wait(LIMIT);
     reflector.signal(Signal::SIGINT);
     reflector.wait(LIMIT);
     let explanation = &run.json()["explanation"];
