@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::attach::{assert_balanced, attach};
 use crate::forward::{PINGS, Path, assert_adds_up};
-use crate::guard::{FLOODS, OURS, RULE, met, packets, udp};
+use crate::guard::{FLOODS, LEGITIMATE, OURS, RULE, met, packets, udp};
 use crate::support::pcap_file::{Made, PLAIN};
 use crate::support::wire::interrupted;
 use crate::support::{Finished, Lab, Need, Running, require, until};
@@ -134,7 +134,11 @@ fn the_flood_ends_and_legitimate_packets_arrive(kind: &str) {
     let after = json["blocks"][0]["stopped_after_s"].as_f64();
     assert!(after.is_some_and(|after| after > 0.0), "{run}");
     // All that were sent passed the rules, or were lost at a place that says so; nothing else was lost for them.
-    let (sent, passed, got) = (2000 * FLOODS, met(judged, "dport 4433"), guarded.counted("ours"));
+    let (sent, passed, got) = (
+        LEGITIMATE * FLOODS,
+        met(judged, "dport 4433"),
+        guarded.counted("ours"),
+    );
     assert!(
         passed <= sent && got <= passed,
         "{got} of {passed} of {sent}: {run}"
