@@ -1,6 +1,6 @@
 """Opens pages in one headless Chromium as a reader would, and prints what is to be seen: a list of JSON objects.
 
-usage: look.py PICTURES PAGE...: looks at each file PAGE, and puts screenshots into the directory PICTURES.
+usage: look.py PICTURES PAGE...: looks at each file PAGE, and puts screenshots into the directory PICTURES; none where that is -.
 """
 
 import base64
@@ -65,6 +65,9 @@ LEGENDS = """
 return [...document.querySelectorAll('.u-legend')].map(legend => legend.innerText.trim() +
   getComputedStyle(legend.querySelector('th'), '::after').content.replace(/none|"/g, ''));"""
 
+# Done when the page has drawn what it was told by now.
+DRAWN = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()));"
+
 PAPER_WIDTH = 718  # of A4 without its margins
 
 
@@ -90,13 +93,19 @@ def until(condition, seconds=20):
 
 class Look:
     def __init__(self, driver, page, pictures):
-        self.driver, self.pictures, self.seen = driver, pathlib.Path(pictures), {}
+        self.driver, self.pictures, self.seen = driver, None if pictures == "-" else pathlib.Path(pictures), {}
         self.name = pathlib.Path(page).stem
         driver.get(pathlib.Path(page).resolve().as_uri())
         until(lambda: driver.execute_script("return document.documentElement.dataset.drawn"))
         self.has_charts = bool(driver.find_elements(By.CSS_SELECTOR, "[data-chart=rates]"))
 
+    def actions(self):
+        # The pointer is on its way for a moment; a quarter of a second, which it takes by itself, shows no more.
+        return ActionChains(self.driver, duration=50)
+
     def picture(self, name, top=0, height=1300):
+        if not self.pictures:
+            return
         name = f"{self.name}-{name}"
         clip = {"x": 0, "y": top, "width": 1100, "height": height, "scale": 1}
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
@@ -116,18 +125,19 @@ class Look:
     def hover(self):
         over = self.place("rates").find_element(By.CSS_SELECTOR, ".u-over")
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", over)
-        ActionChains(self.driver).move_to_element(over).perform()
+        self.actions().move_to_element(over).perform()
         until(lambda: "pps" in " ".join(self.legend("rates")))
         self.seen["hover"] = {"rates": self.legend("rates"), "loss": self.legend("loss"), "legend": next((legend for legend in self.driver.execute_script(LEGENDS) if "time" in legend), "")}
-        # Not beyond the window: that would take the pointer away.
-        self.driver.save_screenshot(str(self.pictures / f"{self.name}-hover.png"))
+        if self.pictures:
+            # Not beyond the window: that would take the pointer away.
+            self.driver.save_screenshot(str(self.pictures / f"{self.name}-hover.png"))
 
     def drag(self):
         over = self.place("rates").find_element(By.CSS_SELECTOR, ".u-over")
         before = self.zoomed()
-        ActionChains(self.driver).move_to_element(over).click_and_hold().move_by_offset(150, 0).release().perform()
+        self.actions().move_to_element(over).click_and_hold().move_by_offset(150, 0).release().perform()
         during = until(self.zoomed)
-        ActionChains(self.driver).double_click(over).perform()
+        self.actions().double_click(over).perform()
         until(lambda: self.zoomed() == 0)
         self.seen["drag"] = [before, during, self.zoomed()]
 
@@ -156,7 +166,7 @@ class Look:
         self.driver.execute_script(top)
         steps = []
         for _ in range(80):
-            ActionChains(self.driver).send_keys(Keys.TAB).perform()
+            self.actions().send_keys(Keys.TAB).perform()
             step = self.driver.execute_script(FOCUS)
             if step["tag"] == "BODY" or (steps and step == steps[0]):
                 break
@@ -166,6 +176,7 @@ class Look:
     def looks(self, name):
         """The page's colour, and the charts'."""
         back = self.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        self.driver.execute_async_script(DRAWN)
         self.picture(name)
         return {"back": back, "charts": self.driver.execute_script(PIXELS)}
 
@@ -177,7 +188,8 @@ class Look:
         self.seen["dark"] = self.looks("dark")
         pdf = self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
         paper = base64.b64decode(pdf)
-        (self.pictures / f"{self.name}-paper.pdf").write_bytes(paper)
+        if self.pictures:
+            (self.pictures / f"{self.name}-paper.pdf").write_bytes(paper)
         self.driver.execute_script("dispatchEvent(new Event('beforeprint'))")
         size = {"width": PAPER_WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

@@ -30,14 +30,14 @@ fn run(lab: &Lab, further: &[&str]) -> String {
     run.json()["run"].as_str().expect("a run directory").to_owned()
 }
 
-/// What is to be seen on each page; their pictures are left in `DROPLESS_PICTURES`, where that is set.
+/// What is to be seen on each page; pictures are taken where `DROPLESS_PICTURES` is set, and left there.
 fn look(lab: &Lab, pages: &[PathBuf]) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/look.py");
-    let pictures =
-        std::env::var_os("DROPLESS_PICTURES").map_or_else(|| lab.directory().to_owned(), Into::into);
+    let pictures = std::env::var_os("DROPLESS_PICTURES").unwrap_or_else(|| "-".into());
     let output = Command::new("timeout")
         .args(["180", "/usr/bin/python3"])
-        .args([&script, &pictures])
+        .arg(&script)
+        .arg(&pictures)
         .args(pages)
         .env("HOME", lab.directory())
         .output()
