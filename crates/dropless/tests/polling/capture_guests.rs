@@ -29,7 +29,7 @@ fn capture(lab: &Lab, door: &str) -> Running {
         "--no-huge",
         "--no-doctor",
         "--ring-size",
-        "4MiB",
+        "2MiB",
     ];
     let mut running = lab.dropless(&[&small[..], &["--ring", door]].concat()).spawn();
     running.wait_for("capturing from", LIMIT);
@@ -95,7 +95,7 @@ fn a_consumer_that_writes_nonsense_is_not_believed_and_the_capture_is() {
             .expect("its own page");
     }
     // The ring goes round while it is there.
-    let reader = lab.dropless(&["read", &door, "--count", "60000", "--connections"]);
+    let reader = lab.dropless(&["read", &door, "--count", "30000", "--connections"]);
     let reader = reader.run();
     assert!(reader.code.is_some_and(|code| code < 2), "{reader}");
     let run = interrupted(running);
@@ -126,7 +126,7 @@ fn a_reader_that_stands_still_has_lost_what_was_overwritten() {
     let process = format!("({})", still.id());
     assert!(until(LIMIT, || rings(still.id()) > 0));
     still.signal(Signal::SIGSTOP);
-    let beside = ["read", &door, "--lossless", "--connections", "--count", "60000"];
+    let beside = ["read", &door, "--lossless", "--connections", "--count", "30000"];
     let beside = lab.dropless(&beside).run();
     assert_eq!(beside.code, Some(0), "{beside}");
     let run = interrupted(running);
