@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// From one sign of life to the next.
-const PATIENCE_US: &str = "1000000";
+const PATIENCE_US: &str = "500000";
 
 /// The socket of a service manager, and what it was told.
 struct Manager {
@@ -86,7 +86,7 @@ fn signs_of_life_go_with_the_packets() {
     let reflector = manager.starts(lab.dropless(&reflect)).spawn();
     manager.hears("READY=1", 1);
     // Several times what a manager would wait for.
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     assert_eq!(manager.count("WATCHDOG=1"), 0, "it polls, and nothing moves");
 
     let send = [
@@ -110,7 +110,7 @@ fn signs_of_life_go_with_the_packets() {
 
     sender.kill();
     manager.hears_of_trouble();
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     assert_eq!(manager.count("WATCHDOG=1"), 0, "nothing moves any more");
     let sender = lab.dropless(&endless).spawn();
     manager.hears("WATCHDOG=1", 2);
