@@ -94,7 +94,7 @@ fn copies_on_another_port_do_not_hide_losses() {
         |address: &str| format!("iifname middle2 ip daddr {address} udp sport 7 numgen inc mod 2 == 0 drop");
     let hub = Hub::new(&lab, &[lose("198.18.0.1"), lose("198.18.0.3")].join("\n"));
     let reflector = hub.reflect(&lab, &[]);
-    let run = hub.send(&lab, &["--rate", "5kpps", "--count", "4000"]);
+    let run = hub.send(&lab, &["--rate", "5kpps", "--count", "4000", "--drain", "500ms"]);
     let _ = interrupted(reflector);
     assert_conserved(&run);
     let seen = ["sent", "received", "lost", "duplicate"].map(|name| run.number(name));
@@ -247,13 +247,16 @@ fn what_a_reflector_lost_of_others_is_at_most_ours() {
             "2kpps",
             "--duration",
             duration,
+            "--drain",
+            "500ms",
         ];
         lab.dropless(&flags).within(&hub.near).spawn()
     };
-    let mut other = send("packet:near1", "4s");
+    // The other one was there before, and is there afterwards.
+    let mut other = send("packet:near1", "60s");
     other.wait_for("sending: tx", Duration::from_secs(30));
     let run = send("packet:near0", "1s").wait(Duration::from_secs(30));
-    let other = other.wait(Duration::from_secs(30));
+    let other = interrupted(other);
     let _ = interrupted(reflector);
     for run in [&run, &other] {
         assert_conserved(run);
@@ -276,13 +279,15 @@ fn a_reflector_restarted_in_the_middle_has_a_partial_account() {
         .send(
             &lab,
             "packet",
-            &["--rate", "1kpps", "--duration", "4s", "--drain", "500ms"],
+            &["--rate", "1kpps", "--duration", "60s", "--drain", "500ms"],
         )
         .spawn();
     sender.wait_for("sending: tx", Duration::from_secs(30));
     first.kill();
     let second = wire.reflect_far(&lab, "packet", &[]);
-    let run = sender.wait(Duration::from_secs(30));
+    // It counts some, too.
+    std::thread::sleep(Duration::from_secs(1));
+    let run = interrupted(sender);
     let second = interrupted(second);
     assert_conserved(&run);
     assert!(has_note(&run.json(), "far_side_restarted"), "{run}");
