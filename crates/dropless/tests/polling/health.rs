@@ -255,6 +255,8 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
         "kernel,kernel-mmsg",
         "--trials",
         "1",
+        "--rates",
+        "10kpps",
         "--duration",
         "300ms",
         "--quiet",

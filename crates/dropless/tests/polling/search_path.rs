@@ -83,7 +83,7 @@ const OVER_THE_WIRE: &[&str] = &[
     "--final-duration",
     "300ms",
     "--duration-sum",
-    "900ms",
+    "600ms",
     "--drain",
     "2s",
 ];
