@@ -280,13 +280,15 @@ fn whoever_listens_and_gives_no_seat_is_told_of() {
     let compiler = Compiler::new();
     let count = compiler.map(|compiler| (in_c::count(&compiler), compiler));
     let said = |path: &Path, words: &str| {
+        // Both at once: who hangs is waited for for some seconds.
+        let in_c = count.as_ref().map(|(count, _)| spawn(count, &[path.as_os_str()]));
         let said = Joined::new(path, "short", true)
             .map(drop)
             .unwrap_err()
             .to_string();
         assert!(said.contains(words), "{said}");
-        if let Some((count, _)) = &count {
-            let (_, said, code) = ended(spawn(count, &[path.as_os_str()]));
+        if let Some(in_c) = in_c {
+            let (_, said, code) = ended(in_c);
             assert!(said.contains(words) && code == Some(2), "{said}");
         }
     };
