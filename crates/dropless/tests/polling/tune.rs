@@ -111,8 +111,9 @@ fn killed_in_the_middle_every_value_comes_back() {
         return;
     }
     let Some(lab) = require(&NEEDS) else { return };
+    let named = values(&lab);
     for after in 1..=HARMLESS.len() {
-        let before = values(&lab);
+        let before = again(&named);
         let _restored = Restored(before.clone());
         let output = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "tune::killed_in_the_middle_every_value_comes_back"])
