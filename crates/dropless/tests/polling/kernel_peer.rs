@@ -12,6 +12,8 @@ const NEEDS: [Need; 3] = [Need::Namespaces, Need::Tool("ethtool"), Need::Tool("p
 const ECHO: [Need; 3] = [Need::Namespaces, Need::Tool("ethtool"), Need::Tool("socat")];
 const OURS: &str = "--address=198.18.0.9,2001:2::9";
 const SOON: Duration = Duration::from_secs(10);
+/// So long it goes on sending without its peer: as long as a ring needs to fill, and many looks at the link.
+const GONE: Duration = Duration::from_millis(700);
 
 /// The kernel finds our address by ARP or NDP and gets every echo back.
 fn ping_is_answered(kind: &str) {
@@ -19,9 +21,9 @@ fn ping_is_answered(kind: &str) {
     let wire = Wire::to_kernel(&lab);
     let reflector = wire.reflect_near(&lab, kind, &[OURS]);
     wire.far
-        .run("ping", &["-c", "3", "-i", "0.2", "-W", "5", "198.18.0.9"]);
+        .run("ping", &["-c", "3", "-i", "0.02", "-W", "5", "198.18.0.9"]);
     wire.far
-        .run("ping", &["-6", "-c", "3", "-i", "0.2", "-W", "5", "2001:2::9"]);
+        .run("ping", &["-6", "-c", "3", "-i", "0.02", "-W", "5", "2001:2::9"]);
     let neighbours = wire.far.ip(&["neighbour", "show"]);
     let mac = wire.near.mac("near0");
     for address in ["198.18.0.9", "2001:2::9"] {
@@ -71,9 +73,9 @@ fn ping_is_answered_in_a_vlan(kind: &str) {
     let mut capture = wire.far.spawn("tcpdump", &[&tcpdump[..], &ours].concat());
     capture.wait_for("listening on", SOON);
     wire.far
-        .run("ping", &["-c", "3", "-i", "0.2", "-W", "5", "10.55.0.9"]);
+        .run("ping", &["-c", "3", "-i", "0.02", "-W", "5", "10.55.0.9"]);
     wire.far
-        .run("ping", &["-6", "-c", "3", "-i", "0.2", "-W", "5", "fd55::9"]);
+        .run("ping", &["-6", "-c", "3", "-i", "0.02", "-W", "5", "fd55::9"]);
     let run = interrupted(reflector);
     assert_eq!(run.code, Some(0), "{run}");
     assert!(run.number("answered") >= 8, "{run}");
@@ -217,8 +219,11 @@ fn port_unreachable_is_no_answer_over_af_packet_by_ipv6() {
 fn an_address_nobody_has_is_one_line() {
     let Some(lab) = require(&NEEDS) else { return };
     let wire = Wire::to_kernel(&lab);
-    for (to, protocol) in [("198.18.0.77", "ARP"), ("2001:2::77", "NDP")] {
-        let run = wire.send(&lab, "packet", &["--to", to]).run();
+    // Both wait at once, and each for its own answer.
+    let asking = [("198.18.0.77", "ARP"), ("2001:2::77", "NDP")]
+        .map(|(to, protocol)| (to, protocol, wire.send(&lab, "packet", &["--to", to]).spawn()));
+    for (to, protocol, run) in asking {
+        let run = run.wait(Duration::from_secs(60));
         assert_refused(&run, &["nobody answered", protocol, to, "--to-mac"]);
     }
 }
@@ -262,11 +267,12 @@ fn a_lost_link_is_named(kind: &str) {
     let Some(lab) = require(&ECHO) else { return };
     let wire = Wire::to_kernel(&lab);
     let _server = wire.echo_server(false);
-    let arguments = ["--rate", "1kpps", "--duration", "3s", "--drain", "300ms"];
+    let arguments = ["--rate", "1kpps", "--duration", "60s", "--drain", "300ms"];
     let mut running = wire.send(&lab, kind, &arguments).spawn();
     wait_for_traffic(&wire, &mut running);
     wire.far.ip(&["link", "set", "far0", "down"]);
-    let run = running.wait(Duration::from_secs(30));
+    std::thread::sleep(GONE);
+    let run = interrupted(running);
     assert_invalid(&run, &format!("port {kind}:near0 lost its link"));
     assert_conserved(&run);
 }
@@ -286,11 +292,12 @@ fn a_removed_interface_is_named(kind: &str) {
     let Some(lab) = require(&ECHO) else { return };
     let wire = Wire::to_kernel(&lab);
     let _server = wire.echo_server(false);
-    let arguments = ["--rate", "1kpps", "--duration", "3s", "--drain", "300ms"];
+    let arguments = ["--rate", "1kpps", "--duration", "60s", "--drain", "300ms"];
     let mut running = wire.send(&lab, kind, &arguments).spawn();
     wait_for_traffic(&wire, &mut running);
     wire.near.ip(&["link", "delete", "near0"]);
-    let run = running.wait(Duration::from_secs(30));
+    std::thread::sleep(GONE);
+    let run = interrupted(running);
     assert_invalid(&run, &format!("port {kind}:near0 lost its link"));
     assert_conserved(&run);
     // Of what the driver took, the rest never left its ring: that is where it is booked, not as errors of refusals.

@@ -324,7 +324,6 @@ fn what_waits_in_the_ring_at_the_end_is_not_sent() {
     let Some(lab) = require(&[Need::Namespaces, Need::Tool("tc")]) else {
         return;
     };
-    let wire = Wire::between(&lab, 1);
     let mut small = frames(1200, 1000);
     for frame in &mut small {
         frame.bytes.truncate(60);
@@ -339,18 +338,30 @@ fn what_waits_in_the_ring_at_the_end_is_not_sent() {
         "--count",
         "1200",
     ];
-    for arguments in [&send[..], &["replay", &file]] {
-        let arguments = [arguments, &["--json", "--port", "packet:near0", "--rate", "max"]].concat();
+    let replay = ["replay", &file];
+    // Each on a wire of its own, both at once: what they wait for is the kernel.
+    let both = [&send[..], &replay].map(|arguments| {
+        let wire = Wire::between(&lab, 1);
         let slow = ["rate", "100kbit", "burst", "2k", "latency", "100s"];
         wire.near.run(
             "tc",
             &[&["qdisc", "add", "dev", "near0", "root", "tbf"], &slow[..]].concat(),
         );
-        let run = lab.dropless(&arguments).within(&wire.near).run();
+        (arguments, wire)
+    });
+    let both = both.map(|(arguments, wire)| {
+        let to = ["--json", "--port", "packet:near0", "--rate", "max"];
+        let running = lab
+            .dropless(&[arguments, &to].concat())
+            .within(&wire.near)
+            .spawn();
+        (arguments, wire, running)
+    });
+    for (arguments, wire, running) in both {
+        let run = running.wait(CROSSING);
         let text = wire
             .near
             .run("tc", &["-s", "-j", "qdisc", "show", "dev", "near0"]);
-        wire.near.run("tc", &["qdisc", "delete", "dev", "near0", "root"]);
         let json: Value = serde_json::from_str(&text).expect("tc speaks JSON");
         let number = |name: &str| json[0][name].as_u64().expect("a count");
         // The kernel has taken what waits there.
@@ -380,17 +391,16 @@ fn an_mtu_that_was_lowered_in_the_run_is_named() {
     let wire = Wire::between(&lab, 1);
     for (size, is_valid) in [("1000", false), ("500", true)] {
         let arguments = ["--tx-only", "--to-mac", "02:00:00:00:00:77", "--size", size];
-        let pace = ["--rate", "1kpps", "--duration", "2s"];
+        let pace = ["--rate", "1kpps", "--duration", "60s"];
         let mut running = wire
             .send(&lab, "packet", &[&arguments[..], &pace].concat())
             .spawn();
-        running.wait_for("sending", CROSSING);
-        std::thread::sleep(Duration::from_millis(500));
+        running.wait_for("sending: tx", CROSSING);
         wire.near.ip(&["link", "set", "near0", "mtu", "600"]);
         std::thread::sleep(Duration::from_millis(500));
         // Who looked only at the end would see nothing.
         wire.near.ip(&["link", "set", "near0", "mtu", "1500"]);
-        let run = running.wait(CROSSING);
+        let run = interrupted(running);
         if is_valid {
             assert_valid_but_for_time(&run);
         } else {
