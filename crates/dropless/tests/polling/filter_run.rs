@@ -94,7 +94,7 @@ fn every_packet_is_counted_at_its_rule() {
         let behind = behind(&lab, &wire, "behind.pcapng");
         let to = |port: &str| {
             let to = format!("198.18.0.2:{port}");
-            sent(&send(&lab, &wire, &["--rate", "5kpps", "--count", "3000", "--to", &to]).run())
+            sent(&send(&lab, &wire, &["--rate", "5kpps", "--count", "1500", "--to", &to]).run())
         };
         let (denied, allowed) = (to("7"), to("8"));
         let behind = interrupted(behind);
@@ -261,11 +261,13 @@ fn others_on_the_interface_are_refused_in_both_orders() {
     rules(&lab, "deny udp dport 7\n");
     let first = filter(&lab, &wire, &[]);
     let holder = format!("another dropless (process {}) has far0", first.id());
-    assert_refused(&command(&lab, &wire, &[]).run(), &["--dev far0", &holder]);
     let port = lab
         .dropless(&["reflect", "--port", "xdp:far0", "--duration", "1s"])
         .within(&wire.far);
-    assert_refused(&port.run(), &["port xdp:far0", &holder]);
+    // Both wait for a moment whether it ends: at once.
+    let (port, second) = (port.spawn(), command(&lab, &wire, &[]).spawn());
+    assert_refused(&second.wait(STARTING), &["--dev far0", &holder]);
+    assert_refused(&port.wait(STARTING), &["port xdp:far0", &holder]);
     assert_eq!(interrupted(first).code, Some(0));
     let port = wire.reflect_far(&lab, "xdp", &[]);
     let holder = format!("another dropless (process {}) has far0", port.id());

@@ -283,7 +283,7 @@ fn thrown_at_send(lab: &Lab, ends: &Ends, frames: &[Frame]) -> Finished {
         "--duration",
         "60s",
         "--drain",
-        "3s",
+        "1s",
     ];
     let common = [
         "send",

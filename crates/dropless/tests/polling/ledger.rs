@@ -172,7 +172,7 @@ fn faults_of_a_reflector_in_another_process_are_found_to_the_packet() {
                 "--to-mac",
                 "02:00:00:00:00:09",
                 "--drain",
-                "4s",
+                "2s",
             ],
         ],
     );

@@ -18,7 +18,7 @@ const LOAD: [&str; 8] = [
     "--backlog",
     "100000",
     "--drain",
-    "2s",
+    "1s",
 ];
 
 /// What both sides said at their ends.
@@ -338,7 +338,16 @@ fn what_a_far_side_gave_up_while_our_receiver_stood_still_is_ours() {
         "memif:m.sock,server",
     ];
     let far = lab.dropless(&quiet).spawn();
-    let load = ["--rate", "20kpps", "--duration", "3s", "--cores", "0,1"];
+    let load = [
+        "--rate",
+        "20kpps",
+        "--duration",
+        "2s",
+        "--drain",
+        "1s",
+        "--cores",
+        "0,1",
+    ];
     let mut near = lab
         .dropless(&[&["send", "--json", "--port", "memif:m.sock"], &load[..]].concat())
         .spawn();

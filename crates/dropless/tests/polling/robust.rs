@@ -330,7 +330,7 @@ fn paused(port: &str) {
         "--rate",
         "15kpps",
         "--duration",
-        "3s",
+        "2s",
     ];
     let common = [
         "send",

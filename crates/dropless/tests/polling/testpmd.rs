@@ -59,7 +59,7 @@ fn circle(lab: &Lab, port: &str, extra: &[&str]) -> Running {
         "--seed",
         "7",
         "--drain",
-        "4s",
+        "2s",
         "--wait",
         "20s",
     ];
@@ -119,7 +119,7 @@ fn reflected_by(mode: &str, extra: &[&str], sent: u64) {
 
 #[test]
 fn macswap_returns_what_send_sent() {
-    reflected_by("macswap", &["--rate", "20kpps", "--backlog", "1000000"], 20_000);
+    reflected_by("macswap", &["--rate", "20kpps", "--backlog", "1000000"], 10_000);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn five_tuple_swap_returns_what_send_sent() {
         "--size",
         "64,512,1518",
     ];
-    reflected_by("5tswap", &[&flags[..], &["--verify", "payload"]].concat(), 20_000);
+    reflected_by("5tswap", &[&flags[..], &["--verify", "payload"]].concat(), 10_000);
 }
 
 #[test]
