@@ -117,7 +117,7 @@ fn who_has_used_up_a_quota_is_not_preempted_by_idle() {
         return;
     };
     let quota = Quota::new(20_000, 100_000);
-    let running = noise(&lab, "3s");
+    let running = noise(&lab, "2s");
     quota.take_in(running.id());
     let causes = causes(&running.wait(LIMIT));
     assert_first(&causes, "not runnable: cgroup quota");
@@ -141,7 +141,7 @@ fn who_was_stopped_says_so() {
 #[test]
 fn a_loop_that_was_moved_is_not_reported_as_its_cores() {
     let Some(lab) = require(&NEEDS) else { return };
-    let running = noise(&lab, "3s");
+    let running = noise(&lab, "2s");
     move_away(&thread_of(&running, "noise-1"));
     let run = running.wait(LIMIT);
     let causes = causes(&run);
@@ -162,7 +162,7 @@ fn a_worker_that_was_moved_is_told() {
     };
     let stays = send("1s").run();
     assert!(!is_told(&stays), "{stays}");
-    let running = send("3s").spawn();
+    let running = send("2s").spawn();
     move_away(&thread_of(&running, "dropless-1"));
     let run = running.wait(LIMIT);
     assert!(is_told(&run), "{run}");

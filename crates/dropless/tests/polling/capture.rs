@@ -141,7 +141,7 @@ fn packets_that_a_port_cut_are_told_of() {
     wire.near.ip(&neighbour);
     // With its headers a packet has 42 bytes more: the first just fits.
     for payload in [1939, 1940, 2900] {
-        let ping = format!("ping -M do -s {payload} -c 20 -i 0.01 -W 1 198.18.9.2 || true");
+        let ping = format!("ping -M do -s {payload} -c 20 -i 0.01 -W 0.1 198.18.9.2 || true");
         wire.near.run("bash", &["-c", &ping]);
     }
     let run = interrupted(running);

@@ -124,6 +124,7 @@ fn the_file_says_what_the_port_missed() {
     let wire = Wire::between(&lab, 1);
     let file = path(&lab, "missed.pcapng");
     let arguments = ["--port", "packet:far0", "--to", &file, "--descriptors", "64"];
+    let arguments = [&arguments[..], &["--interval", "100ms"]].concat();
     let running = capture(&lab, &wire.far, &arguments);
     running.signal(Signal::SIGSTOP);
     let flood = send(
@@ -154,17 +155,28 @@ fn the_file_says_what_the_port_missed() {
     };
     assert!(until(LIMIT, tells_all), "{told}");
     // The row of the interval follows.
-    std::thread::sleep(Duration::from_millis(1200));
+    let mut runs = std::fs::read_dir(lab.path("runs")).expect("runs").flatten();
+    let is_capture = |run: &std::fs::DirEntry| run.file_name().to_string_lossy().ends_with("-capture");
+    let directory = runs.find(is_capture).expect("its run").path();
+    let rows = || std::fs::read_to_string(directory.join("intervals.csv")).expect("rows");
+    let of_rows = |rows: &str, column: usize| -> u64 {
+        let rows = rows.lines().skip(1);
+        rows.filter_map(|row| row.split(',').nth(column)?.parse::<u64>().ok())
+            .sum()
+    };
+    let has_all = || of_rows(&rows(), 2) + of_rows(&rows(), 4) == 3100;
+    assert!(until(LIMIT, has_all), "{}", rows());
     let run = interrupted(running);
     assert_balanced(&run);
     let missed = run.number("ports.0.rx_missed");
     assert!(missed > 0, "{run}");
-    let directory = lab.path(run.json()["run"].as_str().expect("a path"));
-    let rows = std::fs::read_to_string(directory.join("intervals.csv")).expect("rows");
-    let mut rows = rows.lines();
-    assert_eq!(rows.next(), Some("time,rx_packets,captured,dropped,missed"));
-    let of_rows = rows.filter_map(|row| row.rsplit(',').next()?.parse::<u64>().ok());
-    assert_eq!(of_rows.sum::<u64>(), missed, "{run}");
+    assert_eq!(directory, lab.path(run.json()["run"].as_str().expect("a path")));
+    let rows = rows();
+    assert_eq!(
+        rows.lines().next(),
+        Some("time,rx_packets,captured,dropped,missed")
+    );
+    assert_eq!(of_rows(&rows, 4), missed, "{run}");
     assert_eq!(run.code, Some(1), "{run}");
     assert_eq!(missed + run.number("captured"), 3100, "{run}");
     assert_eq!(

@@ -195,8 +195,9 @@ fn zsh_completes_commands_and_values() {
         return;
     };
     std::fs::write(lab.path("_dropless"), stdout(&["completions", "zsh"])).expect("a script");
+    // Whether a key begins a longer one is waited for: 10 ms, and not 400.
     let inside = r"
-        stty cols 200; setopt nobeep; fpath=($PWD $fpath)
+        stty cols 200; setopt nobeep; KEYTIMEOUT=1; fpath=($PWD $fpath)
         autoload -Uz compinit; compinit -u -D
         over() { print OVER }
         zle -N over; bindkey '^I' list-choices '^X' over

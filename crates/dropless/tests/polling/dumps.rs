@@ -22,8 +22,13 @@ const SCRIPT: &str = r#"
     for i in $(seq 100); do [ -S /var/run/dpdk/$prefix/mp_socket ] && break; sleep 0.1; done
     sleep 1
     dpdk-dumpcap --file-prefix=$prefix -q -i 0 -c 300 -w cap.pcapng >&2 || exit 8
-    timeout --signal=INT 3 dpdk-pdump --file-prefix=$prefix -- \
-        --pdump "port=0,queue=*,rx-dev=$PWD/rx.pcap,tx-dev=$PWD/tx.pcap" >pdump.log 2>&1
+    dpdk-pdump --file-prefix=$prefix -- \
+        --pdump "port=0,queue=*,rx-dev=$PWD/rx.pcap,tx-dev=$PWD/tx.pcap" >pdump.log 2>&1 &
+    pdump=$!
+    for i in $(seq 100); do [ -s rx.pcap ] && [ -s tx.pcap ] && break; sleep 0.1; done
+    sleep 0.5
+    kill -INT $pdump
+    wait $pdump
     for file in cap.pcapng rx.pcap tx.pcap; do capinfos -Mc $file >&2; done
     kill -INT $host
     wait $host

@@ -1,8 +1,11 @@
 //! Ctrl-C on a terminal: the terminal's own `^C` is glued to nothing, and the settings stay.
 
-use crate::support::require;
-use crate::support::terminal::Terminal;
+use std::time::Duration;
 
+use crate::support::terminal::Terminal;
+use crate::support::{require, until};
+
+const LIMIT: Duration = Duration::from_secs(30);
 const COMPARE: &str = "compare --methods memif --rates 2kpps --duration 2s";
 const SEARCH: &str = "search --no-huge --no-doctor --max-rate 5kpps --min-rate 1kpps --backlog=1000000";
 const SEND: &str = "send --no-huge --no-doctor --port ring --rate 5kpps --duration 60s";
@@ -16,13 +19,22 @@ fn nothing_is_glued_to_the_echo_of_ctrl_c() {
         (SEARCH, "trial 1", "NOT FINISHED: interrupted"),
         (SEND, "sending", "run directory"),
         (REFLECT, "reflecting on", "run directory"),
-        (&format!("{SEND} 2>/dev/null; :"), "", ""),
+        (&format!("{SEND} --runs silent 2>/dev/null; :"), "", ""),
     ] {
         // High enough for all that is printed.
         let mut terminal = Terminal::dropless(&lab, arguments, 80, 120);
         terminal.wait_for(goes);
         if goes.is_empty() {
-            std::thread::sleep(std::time::Duration::from_secs(3));
+            // Only its rows say that it sends.
+            let sends = until(LIMIT, || {
+                let runs = std::fs::read_dir(lab.path("silent"));
+                let mut runs = runs.into_iter().flatten().flatten();
+                runs.any(|run| {
+                    let rows = std::fs::read_to_string(run.path().join("intervals.csv"));
+                    rows.is_ok_and(|rows| rows.lines().count() > 1)
+                })
+            });
+            assert!(sends, "{arguments}:\n{}", terminal.text());
         }
         terminal.press("\x03");
         terminal.wait_for("code ");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::prometheus::{prometheus, query};
-use crate::support::served::{ended, get, lossy, result, samples, scraped, serve};
+use crate::support::served::{begun_lossy, ended, get, lossy, result, samples, scraped, serve};
 use crate::support::{Lab, Need, require, until};
 use serde_json::Value;
 
@@ -193,9 +193,11 @@ fn prometheus_scrapes_what_the_ledger_says() {
     let Some(lab) = require(&[Need::Tool("prometheus")]) else {
         return;
     };
-    let (running, address) = lossy(&lab);
+    // It begins to scrape some seconds after its start: meanwhile the run ends.
+    let (running, address) = begun_lossy(&lab);
     let (server, own) = prometheus(&lab, address);
-    let up = || query(own, "up") == Some(1.0) && query(own, "dropless_sent_packets_total").is_some();
+    let ended = "dropless_run_phase{phase=\"ended\"}";
+    let up = || query(own, "up") == Some(1.0) && query(own, ended) == Some(1.0);
     assert!(until(LIMIT, up), "{server:?}");
     let value = |name: &str| query(own, name).unwrap_or_else(|| panic!("no {name}"));
     let measured = value("dropless_latency_seconds_count");

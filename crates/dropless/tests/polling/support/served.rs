@@ -78,14 +78,27 @@ pub fn scraped(address: SocketAddr) -> BTreeMap<String, f64> {
 
 /// A run that has ended, with every fault by plan, and still serves its last values.
 pub fn lossy(lab: &Lab) -> (Running, SocketAddr) {
+    let (running, address) = begun_lossy(lab);
+    assert!(until(LIMIT, || has_ended(address)), "{running:?}");
+    (running, address)
+}
+
+/// The same on its way.
+pub fn begun_lossy(lab: &Lab) -> (Running, SocketAddr) {
     // What is delayed comes later than the drain time: late, where its sender is not gone by then.
     let faults = "drop=1%,duplicate=2%,reorder=4%,corrupt=0.5%,delay=3%:700ms";
     let load = ["--rate", "5kpps", "--count", "4k", "--drain", "500ms"];
-    ended(lab, &[&load[..], &["--fault", faults, "--seed", "7"]].concat())
+    begun(lab, &[&load[..], &["--fault", faults, "--seed", "7"]].concat())
 }
 
 /// A sender into a ring that has ended, and still serves its last values. One core has all of it.
 pub fn ended(lab: &Lab, load: &[&str]) -> (Running, SocketAddr) {
+    let (running, address) = begun(lab, load);
+    assert!(until(LIMIT, || has_ended(address)), "{running:?}");
+    (running, address)
+}
+
+fn begun(lab: &Lab, load: &[&str]) -> (Running, SocketAddr) {
     let send = [
         "send",
         "--port",
@@ -96,10 +109,11 @@ pub fn ended(lab: &Lab, load: &[&str]) -> (Running, SocketAddr) {
         "10min",
     ];
     let machine = ["--no-huge", "--no-doctor"];
-    let (running, address) = serve(lab, &[&send[..], &machine, load].concat());
-    let ended = || scraped(address).contains_key("dropless_run_phase{phase=\"ended\"}");
-    assert!(until(LIMIT, ended), "{running:?}");
-    (running, address)
+    serve(lab, &[&send[..], &machine, load].concat())
+}
+
+fn has_ended(address: SocketAddr) -> bool {
+    scraped(address).contains_key("dropless_run_phase{phase=\"ended\"}")
 }
 
 /// Ends the lingering, and gives the run's own result.
