@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs what proves dropless, and ends with what passed, failed and was skipped, and why.
 #
-#   scripts/test.sh             everything
+#   scripts/test.sh             everything; with CI=true the linters, too, and a skipped test is a failure
 #   scripts/test.sh --quick     a part for between two edits, which says what it left out
 #   scripts/test.sh FILTER...   the tests whose names contain one of these, and nothing that they do not need
 set -u
