@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::capture::{assert_balanced, capture, fields, path, send};
+use crate::restart::{rows, run_directory};
 use crate::support::wire::{Wire, assert_refused, charged, has_note, interrupted};
 use crate::support::{Finished, Lab, Mount, Need, require, until};
 
@@ -123,9 +124,8 @@ fn the_file_says_what_the_port_missed() {
     let Some(lab) = require(&READ) else { return };
     let wire = Wire::between(&lab, 1);
     let file = path(&lab, "missed.pcapng");
-    let arguments = ["--port", "packet:far0", "--to", &file, "--descriptors", "64"];
-    let arguments = [&arguments[..], &["--interval", "100ms"]].concat();
-    let running = capture(&lab, &wire.far, &arguments);
+    let port = ["--port", "packet:far0", "--to", &file, "--descriptors", "64"];
+    let running = capture(&lab, &wire.far, &[&port[..], &["--interval", "100ms"]].concat());
     running.signal(Signal::SIGSTOP);
     let flood = send(
         &lab,
@@ -155,28 +155,26 @@ fn the_file_says_what_the_port_missed() {
     };
     assert!(until(LIMIT, tells_all), "{told}");
     // The row of the interval follows.
-    let mut runs = std::fs::read_dir(lab.path("runs")).expect("runs").flatten();
-    let is_capture = |run: &std::fs::DirEntry| run.file_name().to_string_lossy().ends_with("-capture");
-    let directory = runs.find(is_capture).expect("its run").path();
-    let rows = || std::fs::read_to_string(directory.join("intervals.csv")).expect("rows");
-    let of_rows = |rows: &str, column: usize| -> u64 {
-        let rows = rows.lines().skip(1);
-        rows.filter_map(|row| row.split(',').nth(column)?.parse::<u64>().ok())
+    let directory = run_directory(&lab, "capture");
+    let counts = directory.join("intervals.csv");
+    let of_rows = |column: usize| -> u64 {
+        let rows = rows(counts.clone());
+        rows.iter()
+            .filter_map(|row| row.get(column)?.parse::<u64>().ok())
             .sum()
     };
-    let has_all = || of_rows(&rows(), 2) + of_rows(&rows(), 4) == 3100;
-    assert!(until(LIMIT, has_all), "{}", rows());
+    assert!(until(LIMIT, || of_rows(2) + of_rows(4) == 3100), "{running:?}");
     let run = interrupted(running);
     assert_balanced(&run);
     let missed = run.number("ports.0.rx_missed");
     assert!(missed > 0, "{run}");
     assert_eq!(directory, lab.path(run.json()["run"].as_str().expect("a path")));
-    let rows = rows();
+    let text = std::fs::read_to_string(&counts).expect("rows");
     assert_eq!(
-        rows.lines().next(),
+        text.lines().next(),
         Some("time,rx_packets,captured,dropped,missed")
     );
-    assert_eq!(of_rows(&rows, 4), missed, "{run}");
+    assert_eq!(of_rows(4), missed, "{run}");
     assert_eq!(run.code, Some(1), "{run}");
     assert_eq!(missed + run.number("captured"), 3100, "{run}");
     assert_eq!(

@@ -43,7 +43,7 @@ fn stop(reflect: Running) -> Finished {
 }
 
 /// The only run directory of this command, once it is there.
-fn run_directory(lab: &Lab, command: &str) -> PathBuf {
+pub fn run_directory(lab: &Lab, command: &str) -> PathBuf {
     let mut found = None;
     let there = until(LIMIT, || {
         let runs = std::fs::read_dir(lab.path("runs"))
@@ -60,7 +60,7 @@ fn run_directory(lab: &Lab, command: &str) -> PathBuf {
 }
 
 /// The finished rows of a csv file, without its header.
-fn rows(path: PathBuf) -> Vec<Vec<String>> {
+pub fn rows(path: PathBuf) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole
