@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use dpdk::{Port, PortConfig, Promiscuous};
+use host::interface::Sort;
 use host::{PortKind, PortUri, Sys};
 
 use super::Needs;
@@ -110,6 +111,9 @@ impl<'e> Opening<'_, 'e> {
             (Some(interface), queues @ 2..) => format!(
                 "cannot open port {uri} with {queues} queues (the interface needs as many queues in each direction, see ethtool -l {interface}; --verbose shows what the kernel says)"
             ),
+            (Some(interface), _) if is_hardware(interface) => format!(
+                "cannot open port {uri} (the driver of {interface} refuses AF_XDP; packet:{interface} asks nothing of it; --verbose shows what the kernel says)"
+            ),
             (Some(_), _) => format!(
                 "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
             ),
@@ -171,4 +175,8 @@ fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
         tx_queues: queues,
         ..config.clone()
     }
+}
+
+fn is_hardware(interface: &str) -> bool {
+    host::interface::interface(&Sys::at("/"), interface).is_some_and(|found| found.sort == Sort::Device)
 }
