@@ -24,6 +24,7 @@ pub enum Meets {
     /// That are malformed so.
     Malformed(Malformed),
     /// That go there (anywhere, of a prefix of no bits) and have this shape, from these sources; from all but these; from any, if there are none.
+    /// Sources are sorted: every sample is looked for among them.
     Shaped {
         to: Prefix,
         shape: Shape,
@@ -47,7 +48,7 @@ impl Meets {
                 Ok(facts),
             ) => {
                 let is_v6 = facts.layer == Layer::V6;
-                let is_one = || sources.iter().any(|source| source.contains(facts.source, is_v6));
+                let is_one = || Prefix::any_contains(sources, facts.source, is_v6);
                 to.contains(facts.destination, is_v6)
                     && shape.holds(facts)
                     && (sources.is_empty() || is_one() != *not)

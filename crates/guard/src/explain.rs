@@ -202,10 +202,9 @@ fn is_v6(facts: &Facts) -> bool {
     facts.layer == Layer::V6
 }
 
+/// Whether one of these, which are sorted, holds its source.
 pub fn holds(prefixes: &[Prefix], facts: &Facts) -> bool {
-    prefixes
-        .iter()
-        .any(|prefix| prefix.contains(facts.source, is_v6(facts)))
+    Prefix::any_contains(prefixes, facts.source, is_v6(facts))
 }
 
 impl Case<'_> {

@@ -50,6 +50,26 @@ impl Prefix {
         self.len <= other.len && self.contains(other.address, other.is_v6)
     }
 
+    /// Whether this address lies in one of these, which are sorted: a few steps for a thousand of them, also where some lie
+    /// within others.
+    pub fn any_contains(sorted: &[Self], address: u128, is_v6: bool) -> bool {
+        let mut bound = Self::of_bits(address, is_v6, 128);
+        let mut left = sorted;
+        loop {
+            // Whatever holds the address has a beginning that is not above it.
+            left = &left[..left.partition_point(|prefix| *prefix <= bound)];
+            let Some(last) = left.last().filter(|last| last.is_v6 == is_v6) else {
+                return false;
+            };
+            let differ = last.address ^ address;
+            if differ & mask(last.len) == 0 {
+                return true;
+            }
+            // Of those before it only what is as short as what both have in common.
+            bound = Self::of_bits(address, is_v6, differ.leading_zeros() as u8);
+        }
+    }
+
     /// IPv6, else IPv4.
     pub const fn is_v6(&self) -> bool {
         self.is_v6

@@ -1,7 +1,8 @@
 //! A network with its usual traffic, an attack, and a guard whose rules are in force.
 
 use guard::{Event, Guard, Limit, Sample, Settings, TICK_NS};
-use rules::{Detail, Facts, Groups, Layer, Malformed, Part, RuleSet, Verdict};
+use rules::limit::Limiter;
+use rules::{Detail, Facts, Layer, Malformed, Part, RuleSet, Tables, Verdict};
 
 pub const SECOND: u64 = 1_000_000_000;
 /// Whom everybody talks to.
@@ -112,8 +113,9 @@ pub struct World {
     pub dice: Dice,
     pub now_ns: u64,
     pub events: Vec<Event>,
-    set: RuleSet,
-    groups: Groups,
+    /// The rules in force, as `forward` has them: one by one, some hundred sources a rule take most of a test.
+    tables: Tables,
+    limiter: Limiter,
     generation: u64,
     /// Usual packets of those who are always there, of new ones, and the attack's.
     pub always: Met,
@@ -154,8 +156,9 @@ impl World {
             dice: Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
             now_ns: 1000 * SECOND,
             events: Vec::new(),
-            set: parse("default allow\n"),
-            groups: Groups::default(),
+            tables: Tables::new(&parse("default allow\n")).unwrap(),
+            // More than sources send at once: none is dropped for want of an entry.
+            limiter: Limiter::new(1 << 16, seed),
             generation: 0,
             always: Met::default(),
             new: Met::default(),
@@ -183,10 +186,7 @@ impl World {
                     weight: 1,
                     time_ns,
                 });
-                let verdict = self
-                    .set
-                    .judge(&packet, time_ns, &mut self.groups, |_, _| {})
-                    .verdict;
+                let verdict = self.tables.decide(&packet, &self.limiter, time_ns).verdict;
                 let met = match (is_usual, is_always) {
                     (false, _) => &mut self.attack,
                     (true, true) => &mut self.always,
@@ -200,7 +200,7 @@ impl World {
             if self.generation != self.guard.generation() {
                 self.generation = self.guard.generation();
                 let text = self.guard.rules();
-                self.set = parse(&format!("{text}default allow\n"));
+                self.tables = Tables::new(&parse(&format!("{text}default allow\n"))).unwrap();
             }
         }
     }

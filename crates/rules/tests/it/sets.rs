@@ -32,6 +32,13 @@ fn rule_set(sets: &[Vec<Prefix>]) -> RuleSet {
     read(&lines.collect::<String>()).unwrap()
 }
 
+/// Its first and last address, and those beside it.
+fn around(prefix: &Prefix) -> [u128; 4] {
+    let first = prefix.address();
+    let last = first | u128::MAX.checked_shr(prefix.bits().into()).unwrap_or(0);
+    [first, last, first.wrapping_sub(1), last.wrapping_add(1)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::frames::cases(200)))]
 
@@ -40,11 +47,7 @@ proptest! {
         let set = rule_set(&[sets, more].concat());
         let table = Tables::new(&set).unwrap().source.unwrap();
         let bounds = set.rules.iter().flat_map(|rule| rule.when.source.as_ref().unwrap().of.iter());
-        let near = bounds.flat_map(|prefix| {
-            let first = prefix.address();
-            let last = first | u128::MAX.checked_shr(prefix.bits().into()).unwrap_or(0);
-            [first, last, first.wrapping_sub(1), last.wrapping_add(1)]
-        });
+        let near = bounds.flat_map(around);
         for address in near.chain(any) {
             let address = if is_v6 { address } else { address >> 96 << 96 };
             let row = table.row(address, is_v6);
@@ -53,6 +56,19 @@ proptest! {
                 all | u64::from(holds) << number
             });
             prop_assert_eq!(row, &[meant][..], "{:x}", address);
+        }
+    }
+
+    #[test]
+    fn a_sorted_list_as_one_by_one(v4 in prefixes(false), v6 in prefixes(true), any in prop::collection::vec(any::<u128>(), 50)) {
+        let mut sorted = [v4, v6].concat();
+        sorted.sort_unstable();
+        let near = sorted.iter().flat_map(around);
+        for address in near.chain(any) {
+            for (address, is_v6) in [(address, true), (address >> 96 << 96, false)] {
+                let one_by_one = sorted.iter().any(|prefix| prefix.contains(address, is_v6));
+                prop_assert_eq!(Prefix::any_contains(&sorted, address, is_v6), one_by_one, "{:x}", address);
+            }
         }
     }
 }
