@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::OnceLock;
 
 use crate::support::{Compiler, SUM, Served, contrib, ended, spawn, sum_on};
 
@@ -39,33 +40,41 @@ fn frame(number: u64) -> Vec<u8> {
     frame
 }
 
-/// The driver and the module.
+/// The driver, and the folder of the module.
 struct Built {
     compiler: Compiler,
     drive: PathBuf,
+    modules: PathBuf,
 }
 
 fn build() -> Option<Built> {
+    static BUILT: OnceLock<[PathBuf; 2]> = OnceLock::new();
     let compiler = Compiler::new()?;
     if !Path::new("/usr/include/daq_api.h").is_file() {
         crate::skip::skip("needs libdaq-dev");
         return None;
     }
-    let include = format!("-I{}", contrib().join("c").display());
-    let module = contrib().join("daq/daq_dropless.c");
-    compiler.compile(
-        "daq_dropless.so",
-        &module,
-        &["-fPIC", "-shared", &include, "-lsfbpf"],
-    );
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/drive.c");
-    let drive = compiler.compile("drive", &source, &["-ldaq"]);
-    Some(Built { compiler, drive })
+    let [drive, modules] = BUILT
+        .get_or_init(|| {
+            let include = format!("-I{}", contrib().join("c").display());
+            let source = contrib().join("daq/daq_dropless.c");
+            let flags = ["-fPIC", "-shared", &include, "-lsfbpf"];
+            let module = compiler.shared("modules/daq_dropless.so", &source, &flags);
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/drive.c");
+            let drive = compiler.shared("drive", &source, &["-ldaq"]);
+            [drive, module.parent().unwrap().to_owned()]
+        })
+        .clone();
+    Some(Built {
+        compiler,
+        drive,
+        modules,
+    })
 }
 
 impl Built {
     fn spawn(&self, ring: &Path, arguments: &[&str]) -> Child {
-        let mut all = vec![self.compiler.dir.path().as_os_str(), ring.as_os_str()];
+        let mut all = vec![self.modules.as_os_str(), ring.as_os_str()];
         all.extend(arguments.iter().map(OsStr::new));
         spawn(&self.drive, &all)
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use nix::sys::signal::{Signal, kill};
 use proptest::prelude::*;
@@ -21,7 +22,9 @@ fn frame(number: u64) -> Vec<u8> {
 }
 
 pub fn count(compiler: &Compiler) -> PathBuf {
-    compiler.compile("count", &contrib().join("c/count.c"), &[])
+    static COUNT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || compiler.shared("count", &contrib().join("c/count.c"), &[]);
+    COUNT.get_or_init(build).clone()
 }
 
 /// Pushes so many packets, every so many committed together; returns their bytes and their sum.

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -103,33 +104,47 @@ pub struct Compiler {
     pub dir: TempDir,
 }
 
+/// What it is asked to do, whatever it compiles; none where there is no compiler. Looked for once.
+static FLAGS: OnceLock<Option<Vec<&'static str>>> = OnceLock::new();
+
 impl Compiler {
     /// With the sanitizers, where the compiler has them: what reads or writes where it must not ends the program. `None`
     /// where there is no compiler.
     pub fn new() -> Option<Self> {
+        let Some(flags) = FLAGS.get_or_init(Self::flags).clone() else {
+            crate::skip::skip("needs a C compiler (cc)");
+            return None;
+        };
+        Some(Self {
+            flags,
+            dir: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    fn flags() -> Option<Vec<&'static str>> {
+        Command::new("cc").arg("--version").output().ok()?;
         let mut this = Self {
             flags: vec!["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1"],
             dir: tempfile::tempdir().unwrap(),
         };
-        if Command::new("cc").arg("--version").output().is_err() {
-            crate::skip::skip("needs a C compiler (cc)");
-            return None;
-        }
         let empty = this.dir.path().join("empty.c");
         std::fs::write(&empty, "int main(void) { return 0; }\n").unwrap();
         let sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
         this.flags.extend(sanitizers);
-        if !this.try_compile("empty", &[empty.as_os_str()]).0 {
+        if !this
+            .try_compile(&this.dir.path().join("empty"), &[empty.as_os_str()])
+            .0
+        {
             this.flags.retain(|flag| !sanitizers.contains(flag));
         }
-        Some(this)
+        Some(this.flags)
     }
 
-    fn try_compile(&self, name: &str, arguments: &[&OsStr]) -> (bool, String) {
+    fn try_compile(&self, to: &Path, arguments: &[&OsStr]) -> (bool, String) {
         let output = Command::new("cc")
             .args(&self.flags)
             .arg("-o")
-            .arg(self.dir.path().join(name))
+            .arg(to)
             .args(arguments)
             .output()
             .unwrap();
@@ -137,13 +152,30 @@ impl Compiler {
         (output.status.success(), said)
     }
 
-    /// The program `name`, of this source and with these further arguments.
-    pub fn compile(&self, name: &str, source: &Path, arguments: &[&str]) -> PathBuf {
+    fn compile_to(&self, to: &Path, source: &Path, arguments: &[&str]) {
         let mut all = vec![source.as_os_str()];
         all.extend(arguments.iter().map(OsStr::new));
-        let (is_made, said) = self.try_compile(name, &all);
+        let (is_made, said) = self.try_compile(to, &all);
         assert!(is_made, "{said}");
-        self.dir.path().join(name)
+    }
+
+    /// The program `name`, of this source and with these further arguments.
+    pub fn compile(&self, name: &str, source: &Path, arguments: &[&str]) -> PathBuf {
+        let built = self.dir.path().join(name);
+        self.compile_to(&built, source, arguments);
+        built
+    }
+
+    /// The same for several tests, which have it compiled once a run: that takes a second. It stays until the next run.
+    pub fn shared(&self, name: &str, source: &Path, arguments: &[&str]) -> PathBuf {
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ring").join(name);
+        let dir = built.parent().unwrap();
+        std::fs::create_dir_all(dir).unwrap();
+        // Another run may be about to start what is there: it is replaced whole.
+        let new = tempfile::tempdir_in(dir).unwrap();
+        self.compile_to(&new.path().join("new"), source, arguments);
+        std::fs::rename(new.path().join("new"), &built).unwrap();
+        built
     }
 }
 
