@@ -3,22 +3,34 @@
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::support::wire::Wire;
 use crate::support::{Finished, Lab, Need, Running, require, skip, until};
 
 const PROBES: u64 = 4000;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A capture at the far end whose stream goes into `tool`; it ends when nothing has come for a while.
+/// A capture at the far end whose stream goes into `tool`.
 fn capture_into(lab: &Lab, wire: &Wire, tool: &str) -> Running {
     let script = format!(
-        "{} capture --port packet:far0 --stdout --idle-exit 2s --no-huge --no-doctor --runs {} | {tool}",
+        "sh -c 'echo $$ > {}; exec {} capture --port packet:far0 --stdout --no-huge --no-doctor --runs {}' | {tool}",
+        lab.path("capture.pid").display(),
         env!("CARGO_BIN_EXE_dropless"),
         lab.path("captures").display()
     );
     let mut running = wire.far.spawn("sh", &["-c", &script]);
     running.wait_for("capturing from", LIMIT);
     running
+}
+
+/// Ends the capture in order, and waits for the tool that its stream goes into.
+fn ended(lab: &Lab, running: Running) -> Finished {
+    let id = std::fs::read_to_string(lab.path("capture.pid")).expect("the id of the process");
+    let id = Pid::from_raw(id.trim().parse().expect("a number"));
+    kill(id, Signal::SIGINT).expect("signalling");
+    running.wait(LIMIT)
 }
 
 /// What the ledger says that went out of standard output.
@@ -48,7 +60,7 @@ fn probes_into(lab: &Lab, tool: &str) -> (Finished, u64) {
     let wire = Wire::between(lab, 1);
     let running = capture_into(lab, &wire, tool);
     send_probes(lab, &wire);
-    let ended = running.wait(LIMIT);
+    let ended = ended(lab, running);
     let delivered = delivered(lab);
     assert!(delivered > 0, "{ended}");
     (ended, delivered)
@@ -144,7 +156,7 @@ fn p0f_sees_the_connections() {
             .run("sh", &["-c", "echo hello | socat -t 5 - TCP4:198.18.0.2:8080"]);
         assert_eq!(said, "hello\n");
     }
-    let ended = running.wait(LIMIT);
+    let ended = ended(&lab, running);
     let seen = number_after(&ended.stdout, "Processed");
     assert!(delivered(&lab) >= seen && seen >= 3 * 6, "{ended}");
     assert_eq!(
