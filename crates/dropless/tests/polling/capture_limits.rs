@@ -246,31 +246,32 @@ fn what_standard_output_could_not_take_is_lost() {
     assert!(taken > 0 && lost > 0, "{summary}");
 }
 
-/// Whoever reads standard output and stands still keeps no run from its end: what is in no pipe is lost.
+/// Whoever stands still keeps no run from its end. Each run waits some seconds for its own, both at once.
 #[test]
-fn a_reader_that_stands_still_does_not_keep_the_run() {
+fn consumers_that_stand_still_do_not_keep_the_run() {
     let Some(lab) = require(&[]) else { return };
     // It reads nothing until the run has ended, and then all.
     let script = "mkfifo ended
         { $DROPLESS capture --stdout --duration 1s --no-huge --no-doctor --runs captures; echo $? > ended; } |
         { read code < ended; cat > some.pcapng; exit $code; }";
-    let ended = lab.shell(script).wait(LIMIT);
+    let reader = lab.shell(script);
+    a_consumer_that_stands_still_loses_and_one_that_left_does_not(&lab);
+    let ended = reader.wait(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended}");
     let summary = summary(&lab);
     assert!(has_note(&summary, "stream_ended"), "{summary}");
+    // What is in no pipe is lost.
     let (taken, lost) = taken_and_lost(&summary["consumers"][0]);
     assert_eq!(taken + lost, summary["captured"], "{summary}");
     assert!(lost > 0, "{summary}");
 }
 
 /// What the ring kept for a lossless consumer that did not take it is lost; one that left wanted no more.
-#[test]
-fn a_consumer_that_stands_still_loses_and_one_that_left_does_not() {
-    let Some(lab) = require(&[]) else { return };
+fn a_consumer_that_stands_still_loses_and_one_that_left_does_not(lab: &Lab) {
     let door = lab.path("still.ring");
     let arguments = ["capture", "--json", "--no-huge", "--no-doctor", "--ring"];
     let mut running = lab
-        .dropless(&[&arguments[..], &[&path(&lab, "still.ring")]].concat())
+        .dropless(&[&arguments[..], &[&path(lab, "still.ring")]].concat())
         .spawn();
     running.wait_for("capturing from", LIMIT);
     let left = Joined::new(&door, "left", true).expect("a seat");

@@ -110,24 +110,30 @@ fn more_groups_than_there_is_room_for() {
 #[test]
 fn a_stopped_run_is_told_of() {
     let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
+    // One is asked to read its rules again, the other to end: who asks waits for a while, both at once.
+    let wires = [Wire::between(&lab, 1), Wire::between(&lab, 1)];
     rules(&lab, "deny udp dport 7\n");
-    let mut running = filter(&lab, &wire, &[]);
-    let process = running.id().to_string();
-    let goes_on = format!("fix: kill -CONT {process}");
-    running.signal(Signal::SIGSTOP);
+    let [mut reloads, stops] = wires.each_ref().map(|wire| filter(&lab, wire, &[]));
+    let process = reloads.id().to_string();
+    let [reload_goes_on, stop_goes_on] =
+        [&reloads, &stops].map(|run| format!("fix: kill -CONT {}", run.id()));
+    for run in [&reloads, &stops] {
+        run.signal(Signal::SIGSTOP);
+    }
     rules(&lab, "deny udp dport 7\ndeny udp dport 8\n");
-    let refused = lab.dropless(&["filter", "reload", &process]).run();
-    assert_refused(&refused, &["is stopped", &goes_on]);
-    running.signal(Signal::SIGCONT);
-    running.wait_for("2 rules in force", STARTING);
-    running.signal(Signal::SIGSTOP);
-    let stop = lab.dropless(&["filter", "stop", "far0"]).within(&wire.far).run();
-    assert_refused(&stop, &["is stopped", &goes_on]);
-    running.signal(Signal::SIGCONT);
-    let ended = running.wait(STARTING);
-    assert_eq!(ended.code, Some(0), "{ended}");
-    assert!(!has_program(&wire));
+    let refused = lab.dropless(&["filter", "reload", &process]).spawn();
+    let stop = lab.dropless(&["filter", "stop", "far0"]).within(&wires[1].far);
+    let stop = stop.spawn();
+    assert_refused(&refused.wait(STARTING), &["is stopped", &reload_goes_on]);
+    assert_refused(&stop.wait(STARTING), &["is stopped", &stop_goes_on]);
+    for run in [&reloads, &stops] {
+        run.signal(Signal::SIGCONT);
+    }
+    reloads.wait_for("2 rules in force", STARTING);
+    for ended in [stops.wait(STARTING), interrupted(reloads)] {
+        assert_eq!(ended.code, Some(0), "{ended}");
+    }
+    assert!(!wires.iter().any(has_program));
 }
 
 /// An interface takes its rules along to another network namespace: there they are found, and who put them there.

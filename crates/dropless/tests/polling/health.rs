@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::served::{address, becomes, health, lossy, scraped, serve};
 use crate::support::wire::interrupted;
-use crate::support::{Need, Running, namespaces, require, until};
+use crate::support::{Lab, Need, Running, namespaces, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -204,14 +204,24 @@ fn a_search_that_gets_nothing_back_is_not_healthy() {
     drop(searching);
 }
 
-/// A rest between two trials that lasts, by plan, longer than silence is borne elsewhere.
+/// Two that rest by plan for longer than silence is borne elsewhere: both at once.
 #[test]
-fn a_long_rest_by_plan_is_healthy() {
-    let Some(lab) = require(&[]) else { return };
+fn long_rests_by_plan_are_healthy() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ip")]) else {
+        return;
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| a_long_rest_is_healthy(&lab));
+        a_comparison_that_prepares_a_way_is_healthy(&lab);
+    });
+}
+
+/// A rest between two trials of a search.
+fn a_long_rest_is_healthy(lab: &Lab) {
     let mut arguments: Vec<&str> = SEARCH.to_vec();
     let settle = arguments.iter().position(|argument| *argument == "--settle");
     arguments[settle.expect("it settles") + 1] = "6s";
-    let (searching, address) = serve(&lab, &arguments);
+    let (searching, address) = serve(lab, &arguments);
     let settles = || {
         let body = health(address).1;
         body["reason"]
@@ -231,12 +241,8 @@ fn a_long_rest_by_plan_is_healthy() {
     drop(searching);
 }
 
-/// Both ends of the second way are made ready for longer than silence is borne elsewhere.
-#[test]
-fn a_comparison_that_prepares_a_way_is_healthy() {
-    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ip")]) else {
-        return;
-    };
+/// Both ends of the second way of a comparison are made ready.
+fn a_comparison_that_prepares_a_way_is_healthy(lab: &Lab) {
     // What starts a process in a namespace: the real one, but slow to start the second way's reflector.
     let tools = lab.path("tools");
     std::fs::create_dir(&tools).expect("a directory");

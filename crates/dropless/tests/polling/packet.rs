@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::capture::capture;
@@ -388,16 +390,23 @@ fn what_waits_in_the_ring_at_the_end_is_not_sent() {
 #[test]
 fn an_mtu_that_was_lowered_in_the_run_is_named() {
     let Some(lab) = require(&NEEDS) else { return };
-    let wire = Wire::between(&lab, 1);
-    for (size, is_valid) in [("1000", false), ("500", true)] {
+    // Each on a wire of its own, both at once.
+    let both = [("1000", false), ("500", true)].map(|(size, is_valid)| {
+        let wire = Wire::between(&lab, 1);
         let arguments = ["--tx-only", "--to-mac", "02:00:00:00:00:77", "--size", size];
         let pace = ["--rate", "1kpps", "--duration", "60s"];
-        let mut running = wire
+        let running = wire
             .send(&lab, "packet", &[&arguments[..], &pace].concat())
             .spawn();
+        (wire, running, is_valid)
+    });
+    let both = both.map(|(wire, mut running, is_valid)| {
         running.wait_for("sending: tx", CROSSING);
         wire.near.ip(&["link", "set", "near0", "mtu", "600"]);
-        std::thread::sleep(Duration::from_millis(500));
+        (wire, running, is_valid)
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    for (wire, running, is_valid) in both {
         // Who looked only at the end would see nothing.
         wire.near.ip(&["link", "set", "near0", "mtu", "1500"]);
         let run = interrupted(running);
@@ -453,14 +462,7 @@ fn processes_of_one_number_do_not_share_packets() {
             "--runs",
         ];
         let runs = lab.path("runs").display().to_string();
-        let port = [
-            "--port",
-            "packet:far0,queues=2",
-            "--to",
-            &file,
-            "--duration",
-            "5s",
-        ];
+        let port = ["--port", "packet:far0,queues=2", "--to", &file];
         let mut running = wire
             .far
             .spawn("unshare", &[&arguments[..], &[&runs], &port].concat());
@@ -475,6 +477,11 @@ fn processes_of_one_number_do_not_share_packets() {
         .run();
     assert_eq!(sent.number("sent"), 1000, "{sent}");
     for running in both {
+        // The signal is for the capture: that is the child of `unshare`.
+        let id = running.id();
+        let child = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("a child");
+        let child = Pid::from_raw(child.trim().parse().expect("one child"));
+        kill(child, Signal::SIGINT).expect("signalling");
         let run = running.wait(CROSSING);
         assert_eq!(run.number("captured"), 1000, "{run}");
     }

@@ -149,18 +149,6 @@ fn frames_above_the_mtu() {
 }
 
 #[test]
-fn address_that_nobody_answers_for() {
-    let to = ["--to", "10.9.0.77", "--from", "10.9.0.1"];
-    refused_on_the_wire(
-        &to,
-        &[
-            "nobody answered ARP for 10.9.0.77",
-            "give --via for a router, or --to-mac",
-        ],
-    );
-}
-
-#[test]
 fn interface_that_is_down() {
     let Some(lab) = require(&[Need::Namespaces]) else {
         return;
