@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::support::{Lab, Need, require};
 use doctor::tune::{Journal, Outcome};
@@ -28,17 +29,28 @@ const NEEDS: [Need; 3] = [
     Need::File("/proc/irq/default_smp_affinity"),
 ];
 
-/// Those of the harmless values that this kernel has, and every file that the plan of this machine names now: which
-/// interrupts are in it goes by what came meanwhile.
+/// Those of the harmless values that this kernel has, every file that the plan of this machine names, and the affinity of every
+/// interrupt: which ones are in a plan goes by what came meanwhile, and a plan watches for a second.
 fn values(lab: &Lab) -> BTreeMap<String, String> {
-    let plan = lab.dropless(&["tune", "--cores=1", "--json"]).run().json();
-    let steps = plan["steps"].as_array().expect("the plan has steps").clone();
-    let planned = steps.iter().filter_map(|step| step["path"].as_str());
-    let harmless = HARMLESS.iter().map(|(path, _)| *path);
+    static PLANNED: OnceLock<Vec<String>> = OnceLock::new();
+    let planned = PLANNED.get_or_init(|| {
+        let plan = lab.dropless(&["tune", "--cores=1", "--json"]).run().json();
+        let steps = plan["steps"].as_array().expect("the plan has steps").clone();
+        let paths = steps.iter().filter_map(|step| step["path"].as_str());
+        paths.map(str::to_owned).collect()
+    });
+    let harmless = HARMLESS.iter().map(|(path, _)| (*path).to_owned());
     harmless
-        .chain(planned)
-        .filter_map(|path| Some((path.to_owned(), fs::read_to_string(path).ok()?)))
+        .chain(planned.iter().cloned())
+        .chain(affinities())
+        .filter_map(|path| Some((path.clone(), fs::read_to_string(path).ok()?)))
         .collect()
+}
+
+/// Which cores each interrupt may come to.
+fn affinities() -> impl Iterator<Item = String> {
+    let entries = fs::read_dir("/proc/irq").expect("the interrupts").flatten();
+    entries.map(|entry| format!("{}/smp_affinity_list", entry.path().display()))
 }
 
 /// The same files as they are now.
@@ -223,10 +235,8 @@ fn the_last_core_is_not_given_away() {
 #[test]
 fn every_interrupt_is_moved_or_says_why_not_and_comes_back() {
     let Some(lab) = require(&NEEDS) else { return };
-    let entries = fs::read_dir("/proc/irq").expect("the interrupts").flatten();
-    let files = entries.map(|entry| format!("{}/smp_affinity_list", entry.path().display()));
     let read = |file: String| Some((file.clone(), fs::read_to_string(file).ok()?));
-    let before: BTreeMap<_, _> = files.filter_map(read).collect();
+    let before: BTreeMap<_, _> = affinities().filter_map(read).collect();
     assert!(!before.is_empty(), "a machine without interrupts");
     let _restored = Restored(before.clone());
     let change = |file: &String| {
