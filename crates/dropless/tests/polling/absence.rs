@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::wire::has_note;
+use crate::support::wire::{has_note, interrupted};
 use crate::support::{Finished, Lab, Need, Running, cpu_controller, require, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -68,7 +68,7 @@ fn noise(lab: &Lab, seconds: &str) -> Running {
     lab.dropless(&arguments).spawn()
 }
 
-/// The thread of this name; half a second after it is there it polls.
+/// The thread of this name, once it polls.
 fn thread_of(running: &Running, name: &str) -> String {
     let threads = format!("/proc/{}/task", running.id());
     let mut found = None;
@@ -81,8 +81,20 @@ fn thread_of(running: &Running, name: &str) -> String {
         found.is_some()
     });
     assert!(there, "no {name} in {threads}");
-    std::thread::sleep(Duration::from_millis(500));
-    found.expect("the loop was found")
+    let thread = found.expect("the loop was found");
+    polls(running, &thread, 20);
+    thread
+}
+
+/// Waits until the thread has had its core for so many more hundredths of a second.
+fn polls(running: &Running, thread: &str, hundredths: u64) {
+    let had = || -> Option<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/task/{thread}/stat", running.id())).ok()?;
+        // The 14th field, behind a name that may hold spaces.
+        stat.rsplit_once(") ")?.1.split(' ').nth(11)?.parse().ok()
+    };
+    let before = had().expect("it lives");
+    assert!(until(LIMIT, || had() >= Some(before + hundredths)), "{running:?}");
 }
 
 /// The time of each cause, the longest first.
@@ -118,6 +130,8 @@ fn who_has_used_up_a_quota_is_not_preempted_by_idle() {
     };
     let quota = Quota::new(20_000, 100_000);
     let running = noise(&lab, "2s");
+    // Not before: it would take five times as long to start.
+    thread_of(&running, "noise-1");
     quota.take_in(running.id());
     let causes = causes(&running.wait(LIMIT));
     assert_first(&causes, "not runnable: cgroup quota");
@@ -126,7 +140,7 @@ fn who_has_used_up_a_quota_is_not_preempted_by_idle() {
 #[test]
 fn who_was_stopped_says_so() {
     let Some(lab) = require(&NEEDS) else { return };
-    let running = noise(&lab, "3s");
+    let running = noise(&lab, "60s");
     thread_of(&running, "noise-1");
     for _ in 0..5 {
         running.signal(Signal::SIGSTOP);
@@ -134,16 +148,16 @@ fn who_was_stopped_says_so() {
         running.signal(Signal::SIGCONT);
         std::thread::sleep(Duration::from_millis(50));
     }
-    let causes = causes(&running.wait(LIMIT));
+    let causes = causes(&interrupted(running));
     assert_first(&causes, "stopped");
 }
 
 #[test]
 fn a_loop_that_was_moved_is_not_reported_as_its_cores() {
     let Some(lab) = require(&NEEDS) else { return };
-    let running = noise(&lab, "2s");
-    move_away(&thread_of(&running, "noise-1"));
-    let run = running.wait(LIMIT);
+    let running = noise(&lab, "60s");
+    move_away(&running, "noise-1");
+    let run = interrupted(running);
     let causes = causes(&run);
     assert!(
         causes.iter().any(|(cause, _)| cause == "moved to CPU 0"),
@@ -160,17 +174,20 @@ fn a_worker_that_was_moved_is_told() {
         let fixed: Vec<&str> = fixed.split(' ').collect();
         lab.dropless(&[&fixed[..], &[duration]].concat())
     };
-    let stays = send("1s").run();
+    let stays = send("500ms").run();
     assert!(!is_told(&stays), "{stays}");
-    let running = send("2s").spawn();
-    move_away(&thread_of(&running, "dropless-1"));
-    let run = running.wait(LIMIT);
+    let running = send("60s").spawn();
+    move_away(&running, "dropless-1");
+    let run = interrupted(running);
     assert!(is_told(&run), "{run}");
 }
 
-fn move_away(thread: &str) {
-    let moved = Command::new("taskset").args(["-cp", "0", thread]).output();
+/// Moves a thread that polls to another core, where it goes on.
+fn move_away(running: &Running, name: &str) {
+    let thread = thread_of(running, name);
+    let moved = Command::new("taskset").args(["-cp", "0", &thread]).output();
     assert!(moved.is_ok_and(|moved| moved.status.success()));
+    polls(running, &thread, 20);
 }
 
 /// Whether a note says that a loop or a worker was moved.
