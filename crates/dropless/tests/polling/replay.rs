@@ -29,11 +29,14 @@ fn bytes_of(packets: &[(i64, Vec<u8>)]) -> Vec<&[u8]> {
     packets.iter().map(|(_, bytes)| &bytes[..]).collect()
 }
 
-/// tcpdump at the far end, writing until it has seen `count` packets from the near end.
+/// tcpdump at the far end, writing until it has seen `count` packets from the near end. It takes them as they come: otherwise
+/// the last ones would lie in the kernel for as long as it gathers.
 pub fn tcpdump(wire: &Wire, file: &str, count: usize, precision: &str) -> Running {
     let count = count.to_string();
     let arguments = [
         &["-i", "far0", "-Q", "in", "-U", "-n", "-B", "16384", "-w", file][..],
+        // Taken singly each has a place of the longest that may come.
+        &["--immediate-mode", "-s", "10000"],
         &["-c", &count, "--time-stamp-precision", precision],
     ];
     let mut running = wire.far.spawn("tcpdump", &arguments.concat());
