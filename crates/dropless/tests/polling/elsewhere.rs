@@ -114,8 +114,17 @@ fn no_named_pipe_is_waited_for() {
     };
     assert!(resume(".").contains("it is a named pipe"));
     // A plan that is sound, beside a journal that is none.
-    let script = "timeout -s KILL 3 \"$DROPLESS\" search --max-rate 10kpps --runs made; mkdir search; cp made/*/plan.json search";
-    lab.shell(script).wait(LIMIT);
+    let search = lab
+        .dropless(&["search", "--max-rate", "10kpps", "--runs", "made"])
+        .spawn();
+    let plan = || {
+        let mut runs = fs::read_dir(lab.path("made")).ok()?.flatten();
+        runs.find_map(|run| fs::read(run.path().join("plan.json")).ok())
+    };
+    assert!(until(LIMIT, || plan().is_some()), "{search:?}");
+    search.kill();
+    fs::create_dir(lab.path("search")).expect("a directory");
+    fs::write(lab.path("search/plan.json"), plan().expect("a plan")).expect("a plan");
     pipe("search/trials.jsonl");
     let said = resume("search");
     assert!(said.contains("search/trials.jsonl"), "{said}");

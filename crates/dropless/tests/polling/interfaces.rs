@@ -105,15 +105,7 @@ fn the_program_of_the_living_stays() {
         .within(&wire.far)
         .open();
     let before = program(&wire.far, "far0");
-    let arguments = [
-        "reflect",
-        "--json",
-        "--no-huge",
-        "--port",
-        "xdp:far0",
-        "--duration",
-        "1s",
-    ];
+    let arguments = ["reflect", "--json", "--no-huge", "--port", "xdp:far0"];
     let seen = lab.dropless(&arguments).within(&wire.far).run();
     let directory = lab.directory().to_str().expect("a path of text");
     let alone = [
@@ -135,6 +127,7 @@ fn the_program_of_the_living_stays() {
         );
     }
     drop(testpmd);
+    let arguments = [&arguments[..], &["--duration", "100ms"]].concat();
     let run = lab.dropless(&arguments).within(&wire.far).run();
     assert!(has_note(&run.json(), "program_removed"), "{run}");
     assert_eq!(program(&wire.far, "far0"), None, "{run}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::support::terminal::{LIVE_VARIABLE as VARIABLE, Terminal};
+use crate::support::wire::interrupted;
 use crate::support::{Finished, Lab, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -46,7 +47,7 @@ fn is_ascii(told: &Finished) {
 #[test]
 fn text_is_ascii_outside_utf_8() {
     let Some(lab) = require(&[]) else { return };
-    let sender = watched(&lab, "3s");
+    let mut sender = watched(&lab, "60s");
     let look = || within(&lab, "C", &["top", "--once"]).wait(LIMIT);
     assert!(until(LIMIT, || look().stdout.contains("Workers")), "{}", look());
     let look = look();
@@ -55,7 +56,8 @@ fn text_is_ascii_outside_utf_8() {
         look.stdout.contains("##") || look.stdout.contains("----"),
         "no bar: {look}"
     );
-    let sent = sender.wait(LIMIT);
+    sender.wait_for(" s  sending: ", LIMIT);
+    let sent = interrupted(sender);
     is_ascii(&sent);
     assert!(sent.stdout.starts_with("Run Gr??e\n"), "{sent}");
     let line = sent.stderr.lines().find(|line| line.contains(" s  sending: "));

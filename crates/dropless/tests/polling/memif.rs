@@ -132,7 +132,7 @@ fn a_port_that_takes_no_more_is_not_our_sender() {
     let far = lab
         .dropless(&[&["reflect"], &quiet[..], &["memif:m.sock,server"]].concat())
         .spawn();
-    let load = "memif:m.sock --rate 20kpps --duration 3s --interval 50ms --drain 200ms";
+    let load = "memif:m.sock --rate 20kpps --duration 60s --interval 50ms --drain 200ms";
     let load: Vec<&str> = load.split(' ').collect();
     let near = lab.dropless(&[&["send"], &quiet[..], &load[..]].concat()).spawn();
     let has_sent = |run: PathBuf| {
@@ -140,8 +140,9 @@ fn a_port_that_takes_no_more_is_not_our_sender() {
     };
     assert!(until(LIMIT, || runs(&lab).any(has_sent)), "nothing was sent");
     far.signal(Signal::SIGSTOP);
-    std::thread::sleep(Duration::from_millis(1200));
+    std::thread::sleep(Duration::from_millis(700));
     far.signal(Signal::SIGCONT);
+    near.signal(Signal::SIGINT);
     let near = near.wait(LIMIT);
     far.signal(Signal::SIGINT);
     far.wait(LIMIT);
@@ -153,7 +154,7 @@ fn a_port_that_takes_no_more_is_not_our_sender() {
 #[test]
 fn a_sender_that_was_stopped_is_not_called_slow() {
     let Some(lab) = require(&[]) else { return };
-    let load = "--json --rate 100kpps --duration 2s --interval 50ms --drain 200ms";
+    let load = "--json --rate 100kpps --duration 60s --interval 50ms --drain 200ms";
     let arguments: Vec<&str> = ["send"].into_iter().chain(load.split(' ')).collect();
     let near = lab.dropless(&arguments).spawn();
     let has_sent = |run: PathBuf| {
@@ -163,6 +164,7 @@ fn a_sender_that_was_stopped_is_not_called_slow() {
     near.signal(Signal::SIGSTOP);
     std::thread::sleep(Duration::from_millis(500));
     near.signal(Signal::SIGCONT);
+    near.signal(Signal::SIGINT);
     let near = near.wait(LIMIT);
     assert_eq!(near.code, Some(2), "{near}");
     assert_eq!(near.json()["reasons"][0]["code"], "sender_stalled", "{near}");
