@@ -22,7 +22,7 @@ pub fn inside(round: &Round<'_>) -> Account {
     let line = format!("send --port {port} {} {faults}", load(plan));
     let sent: Summary = result(&round.wait(round.start(None, &line)));
     let mut account = Account::default();
-    account.sender(&sent, &[NO_TIME[0], "given_up_by_stall"], &Missing::Nothing);
+    account.sender(&sent, &["underoffered", "given_up_by_stall"], &Missing::Nothing);
     let raw = |name: &str| sent.ledger.raw.get(name).copied().unwrap_or(0);
     let at = |name: &str| sent.ledger.lost_at.get(name).copied().unwrap_or(0);
     account.equal(
@@ -51,7 +51,7 @@ pub fn swallowed(round: &Round<'_>) -> Account {
     let line = format!("send --port null --tx-only {}", load(round.plan));
     let sent: Summary = result(&round.wait(round.start(None, &line)));
     let mut account = Account::default();
-    account.sender(&sent, &NO_TIME[..1], &Missing::Nothing);
+    account.sender(&sent, &["underoffered"], &Missing::Nothing);
     account
 }
 
