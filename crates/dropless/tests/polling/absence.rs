@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::proc::user_time;
 use crate::support::wire::{has_note, interrupted};
 use crate::support::{Finished, Lab, Need, Running, cpu_controller, require, until};
 use nix::sys::signal::Signal;
@@ -88,11 +89,7 @@ fn thread_of(running: &Running, name: &str) -> String {
 
 /// Waits until the thread has had its core for so many more hundredths of a second.
 fn polls(running: &Running, thread: &str, hundredths: u64) {
-    let had = || -> Option<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/task/{thread}/stat", running.id())).ok()?;
-        // The 14th field, behind a name that may hold spaces.
-        stat.rsplit_once(") ")?.1.split(' ').nth(11)?.parse().ok()
-    };
+    let had = || user_time(running.id(), thread);
     let before = had().expect("it lives");
     assert!(until(LIMIT, || had() >= Some(before + hundredths)), "{running:?}");
 }

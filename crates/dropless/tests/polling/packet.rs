@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::capture::capture;
 use crate::support::pcap_file::{PLAIN, frames};
+use crate::support::proc::children;
 use crate::support::wire::{
     Wire, assert_all_back, assert_balance, assert_conserved, assert_invalid, assert_refused,
     assert_valid_but_for_time, charged, interrupted, packets_by_queue, told,
@@ -478,10 +478,9 @@ fn processes_of_one_number_do_not_share_packets() {
     assert_eq!(sent.number("sent"), 1000, "{sent}");
     for running in both {
         // The signal is for the capture: that is the child of `unshare`.
-        let id = running.id();
-        let child = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("a child");
-        let child = Pid::from_raw(child.trim().parse().expect("one child"));
-        kill(child, Signal::SIGINT).expect("signalling");
+        let children = children(running.id());
+        assert_eq!(children.len(), 1, "{running:?}");
+        kill(children[0], Signal::SIGINT).expect("signalling");
         let run = running.wait(CROSSING);
         assert_eq!(run.number("captured"), 1000, "{run}");
     }

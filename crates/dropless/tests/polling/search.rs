@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::support::proc::children;
 use crate::support::search::{LIMIT, SHORT, STEADY, goal, journal, lines_of, rate, run_directory};
 use crate::support::wire::assert_refused;
 use crate::support::{Finished, Lab, Running, require, until};
@@ -230,21 +231,15 @@ fn a_trial_that_somebody_kills_is_made_again() {
     // A goal of its own: trials long enough to be met.
     let goal_of_a_second = ["--goal", "ndr,initial=1s,final=1s,sum=1s", "--max-rate", "10kpps"];
     let running = arguments(&lab, &goal_of_a_second).spawn();
-    let child = || std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id()));
-    let mut trial = 0;
+    let mut trial = None;
     let is_sending = until(Duration::from_secs(60), || {
-        let children = child().unwrap_or_default();
-        trial = children
-            .split_whitespace()
-            .next()
-            .and_then(|id| id.parse().ok())
-            .unwrap_or(0);
+        trial = children(running.id()).first().copied();
         // Not before it is what it will be: it starts as a copy of its parent.
-        let arguments = std::fs::read_to_string(format!("/proc/{trial}/cmdline")).unwrap_or_default();
-        trial > 0 && arguments.contains("dropless\0send")
+        let arguments = trial.and_then(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")).ok());
+        arguments.is_some_and(|arguments| arguments.contains("dropless\0send"))
     });
     assert!(is_sending, "{running:?}");
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(trial), Signal::SIGKILL).expect("to kill the trial");
+    nix::sys::signal::kill(trial.expect("a trial"), Signal::SIGKILL).expect("to kill the trial");
     let run = running.wait(LIMIT);
     assert_eq!(run.code, Some(0), "{run}");
     let (_, lines) = journal(&lab);

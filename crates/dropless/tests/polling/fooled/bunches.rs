@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
+use crate::support::proc::{children, is_alive};
 use crate::support::search::{LIMIT, goal, journal, rate};
 use crate::support::wire::{Wire, interrupted};
 use crate::support::{Need, require};
@@ -18,13 +18,8 @@ const BETWEEN: Duration = Duration::from_millis(700);
 
 /// Stops the trial that `search` makes, again and again, for a moment each.
 fn stop_trials(search: u32) {
-    let children = format!("/proc/{search}/task/{search}/children");
-    while let Ok(text) = std::fs::read_to_string(&children) {
-        for trial in text
-            .split_whitespace()
-            .filter_map(|id| id.parse().ok())
-            .map(Pid::from_raw)
-        {
+    while is_alive(search) {
+        for trial in children(search) {
             if kill(trial, Signal::SIGSTOP).is_ok() {
                 std::thread::sleep(STOPPED);
                 let _ = kill(trial, Signal::SIGCONT);

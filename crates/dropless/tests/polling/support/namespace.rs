@@ -83,15 +83,22 @@ impl Namespace {
     /// that has come here does it in a hundredth of the time that a shell takes.
     fn set_ipv6(&self, interface: &str, key: &str, value: &str) {
         let key = format!("/proc/sys/net/ipv6/conf/{interface}/{key}");
-        let namespace = Path::new("/run/netns").join(&self.name);
-        let set = || {
-            let namespace = File::open(namespace).expect("the namespace");
-            setns(namespace, CloneFlags::CLONE_NEWNET).expect("going into the namespace");
+        self.inside(|| {
             if Path::new(&key).exists() {
                 fs::write(&key, value).expect("a setting of IPv6");
             }
+        });
+    }
+
+    /// Does it in the namespace, by a thread of its own: no other comes along.
+    pub fn inside<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
+        let namespace = Path::new("/run/netns").join(&self.name);
+        let thread = || {
+            let namespace = File::open(namespace).expect("the namespace");
+            setns(namespace, CloneFlags::CLONE_NEWNET).expect("going into the namespace");
+            what()
         };
-        thread::scope(|scope| scope.spawn(set).join()).expect("the thread that sets it");
+        thread::scope(|scope| scope.spawn(thread).join()).expect("the thread inside")
     }
 
     /// Waits until the interface has its carrier and none of its addresses is still being set up.

@@ -1,12 +1,10 @@
 //! A VLAN interface where the kernel was built without them: threads put the tag on and take it off.
 
-use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvfrom, send, setsockopt,
     socket, sockopt,
@@ -65,12 +63,7 @@ impl Drop for VlanInterface {
 
 /// A socket that sees and sends whole frames on one interface of the namespace.
 fn packet_socket(namespace: &Namespace, interface: &str) -> Arc<OwnedFd> {
-    let path = format!("/run/netns/{}", namespace.name());
-    let interface = interface.to_owned();
-    // Only the thread that opens the socket moves into the namespace.
-    let opener = std::thread::spawn(move || {
-        let file = File::open(path).expect("the namespace's file");
-        setns(file, CloneFlags::CLONE_NEWNET).expect("entering the namespace");
+    Arc::new(namespace.inside(|| {
         let flags = SockFlag::SOCK_CLOEXEC;
         let fd = socket(
             AddressFamily::Packet,
@@ -79,12 +72,11 @@ fn packet_socket(namespace: &Namespace, interface: &str) -> Arc<OwnedFd> {
             Some(SockProtocol::EthAll),
         );
         let fd = fd.expect("a packet socket");
-        let address = link_address(&interface).expect("the interface's address");
+        let address = link_address(interface).expect("the interface's address");
         bind(fd.as_raw_fd(), &address).expect("binding to the interface");
         setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::milliseconds(20)).expect("a time limit");
         fd
-    });
-    Arc::new(opener.join().expect("the thread that opens the socket"))
+    }))
 }
 
 fn link_address(interface: &str) -> Option<LinkAddr> {

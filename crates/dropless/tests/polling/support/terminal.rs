@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
+use super::proc::children;
 use super::{Lab, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -85,9 +86,9 @@ impl Terminal {
     /// The process of the program, which the shell waits for.
     pub fn program(&self) -> i32 {
         let shell = self.child.process_id().expect("a shell");
-        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
-        let children = children.expect("its children");
-        children.trim().parse().expect("the program alone")
+        let children = children(shell);
+        assert_eq!(children.len(), 1, "the program alone");
+        children[0].as_raw()
     }
 
     /// Presses keys.
