@@ -29,8 +29,10 @@ pub struct ReplayCounters {
     pub snapped: Counter,
     /// Transmit calls that took less than was due: the queue was full.
     pub queue_full: Counter,
-    /// Packets that were due and refused when they were offered last.
-    pub refused: Counter,
+    /// How long packets were due while the queue was full, before the end, ticks.
+    pub full_ticks: Counter,
+    /// 1 once the end has come and nothing is left of what was due before it.
+    pub drained: Counter,
     /// Times that no buffer was free.
     pub no_buffer: Counter,
     /// Times that packets were due, or without a schedule could have been sent, and had not been read yet.
@@ -64,7 +66,8 @@ impl ReplayCounters {
             wire_bytes: Counter::default(),
             snapped: Counter::default(),
             queue_full: Counter::default(),
-            refused: Counter::default(),
+            full_ticks: Counter::default(),
+            drained: Counter::default(),
             no_buffer: Counter::default(),
             starved: Counter::default(),
             starved_ticks: Counter::default(),
@@ -83,10 +86,14 @@ impl ReplayCounters {
 /// What a replaying task leaves when it has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayResult {
-    /// Packets that were due and that the driver did not take to the end.
+    /// Packets of those taken from the feed that were due before the end, and that the driver did not take.
     pub held: u64,
-    /// Packets that it had taken from the feed, and that were not due yet.
+    /// The rest of them.
     pub not_due: u64,
+    /// When the end came, ticks after the first packet, where packets are due at times.
+    pub ended_at: Option<u64>,
+    /// When the oldest of `held` was due, ticks after the first packet.
+    pub held_from: Option<u64>,
 }
 
 /// Buffers that a replaying task may hold back: packets that were copied before they were due.
@@ -125,6 +132,10 @@ pub struct ReplayTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     copied: VecDeque<Copied>,
     /// Packets at the front that were offered and refused.
     refused: usize,
+    /// Since when the queue has been full.
+    full_since: Option<Ticks>,
+    /// When the end came, ticks after the first packet.
+    ended_at: Option<u64>,
     /// What is copied from, and which packet is next.
     chunk: Option<Box<Chunk>>,
     next: usize,
@@ -147,6 +158,8 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
             frames: buffers.batch(),
             copied: VecDeque::with_capacity(plan.burst),
             refused: 0,
+            full_since: None,
+            ended_at: None,
             chunk: None,
             next: 0,
             begun: None,
@@ -244,11 +257,59 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     fn offer_due(&mut self) -> usize {
         let now = (self.plan.now)();
         let elapsed = now.since(*self.begun.get_or_insert(now));
-        let due = self
-            .copied
-            .iter()
-            .take_while(|packet| packet.planned.at <= elapsed);
-        self.offer(due.count(), now, elapsed)
+        let taken = self.offer(self.due_by(elapsed), now, elapsed);
+        if self.refused > 0 {
+            self.full_since.get_or_insert(now);
+        } else if let Some(since) = self.full_since.take() {
+            self.plan.counters.full_ticks.add(now.since(since));
+        }
+        taken
+    }
+
+    /// How many of the packets that were copied are due by then.
+    #[inline]
+    fn due_by(&self, elapsed: u64) -> usize {
+        let due = |packet: &&Copied| packet.planned.at <= elapsed;
+        self.copied.iter().take_while(due).count()
+    }
+
+    /// Offers what was due before the end came, and nothing else: without times, that is what the driver refused.
+    #[cold]
+    fn drain(&mut self) -> usize {
+        let now = (self.plan.now)();
+        let elapsed = self.elapsed(now);
+        if self.ended_at.is_none() {
+            self.ended_at = Some(elapsed);
+            let full = self.full_since.take();
+            self.plan
+                .counters
+                .full_ticks
+                .add(full.map_or(0, |since| now.since(since)));
+        }
+        let moved = match self.owed() {
+            0 => 0,
+            owed => self.offer(owed, now, elapsed),
+        };
+        if self.due_until().is_some() {
+            self.copy_ahead(now);
+        }
+        // Where no buffer is free what is due may wait in the chunk.
+        let next = self.chunk.as_ref().and_then(|chunk| chunk.get(self.next));
+        let is_due = next.is_some_and(|(next, _)| self.due_until().is_some_and(|end| next.at <= end));
+        let is_drained = self.owed() == 0 && !is_due;
+        self.plan.counters.drained.set(u64::from(is_drained));
+        moved
+    }
+
+    /// The end, if it has come and packets are due at times.
+    fn due_until(&self) -> Option<u64> {
+        self.ended_at
+            .filter(|_| self.plan.is_paced && self.begun.is_some())
+    }
+
+    /// How many of the packets that were copied were due before the end.
+    fn owed(&self) -> usize {
+        self.due_until().map_or(self.refused, |end| self.due_by(end))
     }
 
     #[inline]
@@ -256,7 +317,6 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         let taken = self.io.transmit(&mut self.frames, count);
         let counters = &self.plan.counters;
         self.refused = count - taken;
-        counters.refused.set(self.refused as u64);
         if self.refused > 0 {
             counters.queue_full.add(1);
         }
@@ -311,11 +371,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for ReplayTask<T, A> {
                 self.copy_ahead(now);
                 moved
             }
-            // Nothing new: what the driver refused is still its own.
-            Phase::Drain if self.refused > 0 => {
-                let now = (self.plan.now)();
-                self.offer(self.refused, now, self.elapsed(now))
-            }
+            Phase::Drain => self.drain(),
             _ => 0,
         }
     }
@@ -325,10 +381,15 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for ReplayTask<T, A> {
     }
 
     fn finish(self: Box<Self>) {
-        let in_chunk = self.chunk.as_ref().map_or(0, |chunk| chunk.len() - self.next);
+        let ended_at = self.due_until();
+        let chunk = self.chunk.as_ref();
+        let [due, rest] = chunk.map_or([0; 2], |chunk| chunk.due_by(self.next, ended_at));
+        let owed = self.owed();
         self.totals.fill(ReplayResult {
-            held: self.refused as u64,
-            not_due: (self.copied.len() - self.refused + in_chunk) as u64,
+            held: owed as u64 + due,
+            not_due: (self.copied.len() - owed) as u64 + rest,
+            ended_at,
+            held_from: (owed > 0).then(|| self.copied[0].planned.at),
         });
     }
 }

@@ -273,6 +273,14 @@ pub struct Stall {
     pub sequences: String,
 }
 
+impl Stall {
+    /// How much of it fell into the first `ns` of the run, ns.
+    pub fn within(&self, ns: u64) -> u64 {
+        let began = self.at_ns.saturating_sub(self.gap_ns);
+        self.at_ns.min(ns).saturating_sub(began)
+    }
+}
+
 /// Where the packets went that no receive ring had room for: `--explain`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -330,4 +338,23 @@ pub struct ExpectationResult {
     pub unit: String,
     /// Whether it holds; false when `actual` is null.
     pub met: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_counts_as_far_as_it_was_in_the_beginning() {
+        let within = |at_ns, gap_ns| {
+            let stall = Stall {
+                at_ns,
+                gap_ns,
+                ..Stall::default()
+            };
+            stall.within(1000)
+        };
+        assert_eq!((within(300, 200), within(1100, 200)), (200, 100));
+        assert_eq!((within(100, 200), within(2000, 200)), (100, 0));
+    }
 }

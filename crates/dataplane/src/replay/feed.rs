@@ -72,6 +72,16 @@ impl Chunk {
         Some((planned, self.bytes.get(begin..begin + usize::from(packet.len))?))
     }
 
+    /// How many packets from `first` on are due by `ended_at`, if anything is, and how many are not.
+    pub(super) fn due_by(&self, first: usize, ended_at: Option<u64>) -> [u64; 2] {
+        let left = self.packets.get(first..).unwrap_or_default();
+        let due = left
+            .iter()
+            .filter(|packet| ended_at.is_some_and(|ended_at| packet.at <= ended_at));
+        let due = due.count();
+        [due as u64, (left.len() - due) as u64]
+    }
+
     /// Appends a packet, if there is room for it: a chunk never grows.
     fn push(&mut self, planned: Planned, bytes: &[u8]) -> bool {
         let Ok(len) = u16::try_from(bytes.len()) else {
@@ -222,11 +232,13 @@ impl Feed {
         Self(Arc::clone(&self.0))
     }
 
-    /// Takes all that is left, and counts it.
-    pub fn count_left(&self) -> u64 {
+    /// Takes all that is left, and counts it: what was due by `ended_at`, if anything was, and what was not.
+    pub fn count_left(&self, ended_at: Option<u64>) -> [u64; 2] {
         std::iter::from_fn(|| self.next())
-            .map(|chunk| chunk.len() as u64)
-            .sum()
+            .map(|chunk| chunk.due_by(0, ended_at))
+            .fold([0; 2], |[due, rest], [more, further]| {
+                [due + more, rest + further]
+            })
     }
 }
 

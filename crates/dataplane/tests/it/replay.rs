@@ -41,7 +41,7 @@ struct Outcome {
     /// When each frame was on the wire, and its bytes.
     seen: Vec<(u64, Vec<u8>)>,
     read: usize,
-    left_in_feed: u64,
+    left_in_feed: [u64; 2],
     begun: u64,
     totals: ReplayResult,
     counters: Arc<ReplayCounters>,
@@ -131,11 +131,21 @@ fn run(case: &Case) -> Outcome {
     Outcome {
         seen,
         read: from,
-        left_in_feed: left.count_left(),
+        left_in_feed: left.count_left(totals.get().unwrap().ended_at),
         begun,
         totals: *totals.get().unwrap(),
         counters,
     }
+}
+
+/// When each packet is due, after the first one.
+fn due_times(case: &Case) -> Vec<u64> {
+    let gaps = case.packets.iter().map(|(gap, _)| *gap);
+    gaps.scan(0, |at, gap| {
+        *at += gap;
+        Some(*at)
+    })
+    .collect()
 }
 
 fn check(case: &Case) {
@@ -150,9 +160,19 @@ fn check(case: &Case) {
     assert_eq!(seen.len() as u64, sent);
     assert_eq!(
         outcome.read as u64,
-        sent + totals.held + totals.not_due + outcome.left_in_feed,
+        sent + totals.held + totals.not_due + outcome.left_in_feed.iter().sum::<u64>(),
         "{totals:?}"
     );
+    // What was due before the end and had been read is held, and nothing else.
+    if let Some(ended_at) = totals.ended_at {
+        let due = due_times(case);
+        let read = due[..outcome.read].iter();
+        let owed = read.skip(sent as usize).filter(|at| **at <= ended_at).count();
+        assert_eq!(totals.held + outcome.left_in_feed[0], owed as u64, "{totals:?}");
+        if let Some(from) = totals.held_from {
+            assert_eq!(from, due[sent as usize]);
+        }
+    }
     let mut due = 0;
     for (number, ((gap, len), (at, found))) in case.packets.iter().zip(seen).enumerate() {
         assert!(*found == bytes(number, *len), "packet {number} is another one");
@@ -290,4 +310,48 @@ fn a_file_that_is_too_slow_is_named_with_its_packets() {
         "{:?}",
         outcome.counters
     );
+}
+
+/// The wire holds 8 frames and carries none away: what fell due meanwhile was not cut off, the port did not take it.
+#[test]
+fn what_a_stuck_port_did_not_take_is_held() {
+    let stuck = Case {
+        capacity: 8,
+        carried: 0,
+        ends_after: 40,
+        ..plain(200, vec![(1000, 200)])
+    };
+    let outcome = run(&stuck);
+    assert_eq!(outcome.counters.sent.get(), 8);
+    let ended_at = outcome.totals.ended_at.unwrap();
+    let owed = outcome.totals.held + outcome.left_in_feed[0];
+    assert_eq!(owed, ended_at / 1000 + 1 - 8, "{:?}", outcome.totals);
+    assert_eq!(outcome.totals.held_from, Some(8000));
+    assert_eq!(outcome.counters.drained.get(), 0);
+    // It has been full since the ninth packet was due.
+    assert_eq!(outcome.counters.full_ticks.get(), ended_at - 8000);
+}
+
+/// What was due before the end is sent in the drain, as far as the wire lets it.
+#[test]
+fn what_was_due_before_the_end_is_sent_after_it() {
+    let slow = Case {
+        capacity: 1,
+        carried: 1,
+        ends_after: 12,
+        // The worker was away for 3 us just before the end.
+        ..plain(
+            200,
+            [vec![(1000, 200); 11], vec![(3000, 0); 1], vec![(10, 0); 50]].concat(),
+        )
+    };
+    let outcome = run(&slow);
+    assert!(outcome.totals.not_due > 0, "{:?}", outcome.totals);
+    assert_eq!(
+        outcome.totals.held + outcome.left_in_feed[0],
+        0,
+        "{:?}",
+        outcome.totals
+    );
+    assert_eq!(outcome.counters.drained.get(), 1);
 }

@@ -44,6 +44,9 @@ impl<'a> Worker<'a> {
 /// The core of each worker, and what it does there.
 pub type Roles = Vec<(usize, Vec<&'static str>)>;
 
+/// A worker that does not poll for less does its own work, as far as anybody can tell, ns.
+pub const STALL_NS: u64 = 1_000_000;
+
 /// Stalls kept of a worker; their memory is touched before it polls.
 const STALLS_MAX: usize = 1 << 16;
 

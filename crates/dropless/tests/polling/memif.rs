@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::wire::has_note;
+use crate::replay::assert_balanced;
+use crate::support::pcap_file::{PLAIN, frames};
+use crate::support::wire::{charged, has_note};
 use crate::support::{Finished, Lab, Need, require, until};
 use nix::sys::signal::Signal;
 
@@ -148,6 +150,40 @@ fn a_port_that_takes_no_more_is_not_our_sender() {
     far.wait(LIMIT);
     assert_eq!(near.code, Some(2), "{near}");
     assert_eq!(near.json()["reasons"][0]["code"], "port_full", "{near}");
+}
+
+/// What fell due while the far side stood still was not cut off by the end: the port did not take it.
+#[test]
+fn a_port_that_takes_no_more_holds_what_a_replay_owes() {
+    let Some(lab) = require(&[]) else { return };
+    let file = PLAIN.write(&lab, "loop.pcap", &frames(1000, 100_000));
+    let quiet = ["--json", "--quiet", "--port"];
+    let far = lab
+        .dropless(&[&["capture"], &quiet[..], &["memif:m.sock,server"]].concat())
+        .spawn();
+    let near = [
+        "replay",
+        &file,
+        "--rate=50kpps",
+        "--loop=forever",
+        "--json",
+        "--port=memif:m.sock",
+    ];
+    let near = lab.dropless(&near).spawn();
+    let has_begun = || near.stderr().contains("replaying:");
+    assert!(until(LIMIT, has_begun), "{}", near.stderr());
+    far.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(700));
+    near.signal(Signal::SIGINT);
+    let near = near.wait(LIMIT);
+    far.signal(Signal::SIGCONT);
+    far.signal(Signal::SIGINT);
+    far.wait(LIMIT);
+    assert_balanced(&near);
+    assert_eq!(near.code, Some(2), "{near}");
+    assert_eq!(near.json()["reasons"][0]["code"], "port_full", "{near}");
+    // Far more than a burst, and than the ring: half of what fell due in that time.
+    assert!(charged(&near.json()["ledger"], "held") > 17_500, "{near}");
 }
 
 /// Whoever stops the sender itself is no slow core of it.

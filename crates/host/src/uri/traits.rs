@@ -24,6 +24,14 @@ pub enum Medium {
     Unknown,
 }
 
+impl Medium {
+    /// Whether somebody else takes packets from a full transmit queue: not our worker at the far end of an embedded ring, nor
+    /// the kernel, which sends in our worker's own system calls.
+    pub fn is_emptied_by_others(self) -> bool {
+        matches!(self, Self::Nic | Self::Peer)
+    }
+}
+
 /// Which rights of root are kept while a port is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptRights {

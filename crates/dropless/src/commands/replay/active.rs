@@ -43,8 +43,8 @@ pub struct ActiveReplay {
     pub read: Arc<ReadCounters>,
     /// What the reader left.
     pub came: Came,
-    /// Packets that had been read when the worker ended, and that it had not taken.
-    pub left: u64,
+    /// Packets that had been read when the worker ended, and that it had not taken: those due before the end, and the others.
+    pub left: [u64; 2],
     pub is_paced: bool,
     feed: Feed,
     reader: Option<ReaderSide>,
@@ -104,7 +104,7 @@ impl ActiveReplay {
             totals,
             read: Arc::clone(&reader.counters),
             came: Came::default(),
-            left: 0,
+            left: [0; 2],
             is_paced,
             feed,
             reader: Some(reader),
@@ -122,6 +122,11 @@ impl ActiveReplay {
         (whole > 0.0).then(|| (self.counters.position.get() as f64 / whole).min(1.0))
     }
 
+    /// What the worker left.
+    pub fn result(&self) -> ReplayResult {
+        self.totals.get().copied().unwrap_or_default()
+    }
+
     fn is_over(&self, look: &Look<'_, '_>) -> bool {
         let planned = self.plan.duration_ns.map(Duration::from_nanos);
         look.is_interrupted
@@ -135,7 +140,7 @@ impl ActiveReplay {
     /// Whether the port has sent all that was due.
     fn is_out(&self, look: &Look<'_, '_>) -> bool {
         let sent: u64 = look.ports.iter().map(|open| open.summary().tx_packets).sum();
-        self.counters.refused.get() == 0 && sent >= self.counters.sent.get()
+        self.counters.drained.get() == 1 && sent >= self.counters.sent.get()
     }
 }
 
@@ -190,11 +195,11 @@ impl Active for ActiveReplay {
         state.total.lost = state.lost();
     }
 
-    fn joined(&mut self, _dir: &RunDir) {
+    fn joined(&mut self, _dir: &RunDir, _ports: &[OpenPort<'_>]) {
         if let Some(reader) = self.reader.take() {
             self.came = reader.finish();
         }
-        self.left = self.feed.count_left();
+        self.left = self.feed.count_left(self.result().ended_at);
     }
 
     /// Nothing is received.

@@ -1,10 +1,10 @@
 //! The ledger, the verdict and the summary of a replay.
 
 use measure::place::{CUT_OFF, HELD, TX_DROPPED, TX_ERROR, TX_HELD};
-use measure::units::LAYER1_OVERHEAD_BYTES;
+use measure::units::{LAYER1_OVERHEAD_BYTES, RateSpec};
 use measure::verdict::{Evidence, Role};
 use measure::{
-    Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
+    Balance, Clock, Hindrance, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
     StarvedSummary, TimesSummary, Verdict, expect,
 };
 use report::number::{count, counted};
@@ -13,6 +13,7 @@ use report::published::State;
 use super::active::ActiveReplay;
 use crate::run;
 use crate::run::close::{Ending, PortEnd, thrown_away};
+use crate::run::workers::STALL_NS;
 
 /// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
 const BEHIND_NS: u64 = 100_000_000;
@@ -42,15 +43,30 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     // From the first packet on there is one gap less than there are packets.
     let per_second =
         |packets: u64, ns: u64| (ns > 0).then(|| packets.saturating_sub(1) as f64 / (ns as f64 / 1e9));
-    let asked_pps = |ns: u64| per_second(taken, ns);
-    let is_behind = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS);
+    let result = job.result();
+    let held = result.held + job.left[0];
+    let is_slow = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS);
+    // How far behind it is was shown by what it took last, unless it took nothing more.
+    let stuck_ns = result
+        .ended_at
+        .filter(|ended_at| ns(ended_at.saturating_sub(result.held_from.unwrap_or(*ended_at))) > BEHIND_NS)
+        .map(ns);
+    let asked_pps = match (job.plan.rate(), stuck_ns) {
+        (Ok(ReplayRate::Rate(RateSpec::Pps(pps))), Some(_)) => Some(pps),
+        (_, Some(lasted_ns)) => per_second(taken + held, lasted_ns),
+        (_, None) => planned_ns
+            .filter(|_| is_slow)
+            .and_then(|planned| per_second(taken, planned)),
+    };
+    let sending_ns = stuck_ns.map_or(took_ns, |stuck| stuck.max(took_ns));
     let verdict = Verdict::of(&Evidence {
         imbalances: Imbalance::of(&ledger).into_iter().collect(),
         sent: taken,
-        intended: taken,
-        asked_pps: planned_ns.filter(|_| is_behind).and_then(asked_pps),
-        sending_ns: took_ns,
+        intended: taken + if stuck_ns.is_some() { held } else { 0 },
+        asked_pps,
+        sending_ns,
         senders: 1,
+        hindrance: hindrance(job, &ending, sending_ns),
         link_losses: ending.link_losses.clone(),
         // Who ended a pipe of programs has ended the one that wrote, too.
         broken_input: job
@@ -98,6 +114,24 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     summary
 }
 
+/// What kept the packets from leaving.
+fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, sending_ns: u64) -> Hindrance {
+    let medium = job.plan.machine.ports[job.place.port].kind.traits().medium;
+    let full_ticks = job.counters.full_ticks.get();
+    let own = ending
+        .kept_stalls
+        .iter()
+        .filter(|stall| stall.core as usize == job.place.core && stall.gap_ns > STALL_NS);
+    Hindrance {
+        stalled_ns: own.map(|stall| stall.within(sending_ns)).sum(),
+        full_ns: if medium.is_emptied_by_others() {
+            ending.clock.ns_from_ticks(full_ticks)
+        } else {
+            0
+        },
+    }
+}
+
 /// Where every packet went that was read. What left is what the port counts itself, which may be less than its driver took.
 fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
     let taken = job.counters.sent.get();
@@ -111,11 +145,11 @@ fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
             .sum::<u64>();
         sent.saturating_sub(thrown_away(&ending.ports))
     };
-    let result = job.totals.get().copied().unwrap_or_default();
+    let (result, [due, not_due]) = (job.result(), job.left);
     // In the hands of the reader, on the way from it, and in those of the worker.
-    let cut_off = job.read.cut_off.get() + job.left + result.not_due;
+    let cut_off = job.read.cut_off.get() + not_due + result.not_due;
     let mut places = vec![
-        (Place::named(HELD), result.held),
+        (Place::named(HELD), result.held + due),
         (Place::named(CUT_OFF), cut_off),
         (Place::named(TX_HELD), ending.pools.held()),
     ];

@@ -18,6 +18,7 @@ use super::load::total_rate;
 use super::wiring::SendSide;
 use crate::run::close::Ending;
 use crate::run::kernel_port;
+use crate::run::workers::STALL_NS;
 
 pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let results = Results::of(&job.wiring);
@@ -127,9 +128,6 @@ fn evidence(
     }
 }
 
-/// A worker that does not poll for less does its own work, as far as anybody can tell, ns.
-pub const STALL_NS: u64 = 1_000_000;
-
 /// What kept the senders from sending.
 fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     let queues = job.wiring.send.len().max(1) as u64;
@@ -141,7 +139,7 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     let stalled_on = |core: usize, waits: u64| -> u64 {
         let own = stalls.iter().filter(|stall| stall.core as usize == core);
         let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns) && stall.next >= waits);
-        costly.map(|stall| within(stall, sending_ns)).sum()
+        costly.map(|stall| stall.within(sending_ns)).sum()
     };
     let medium = |port: usize| job.plan.machine.ports[port].kind.traits().medium;
     // A peer that finds our receive ring full may wait, and have others wait that take what we send elsewhere.
@@ -156,15 +154,12 @@ fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
         };
         stalled_on(side.place.core, 0).max(held_up_ns)
     };
-    // What takes packets from the queue must be somebody else: not our worker at the far end of an embedded ring, nor the
-    // kernel, which sends in our worker's own system calls.
-    let is_ours = |side: &SendSide| !matches!(medium(side.place.port), Medium::Nic | Medium::Peer);
     let full = |side: &SendSide| {
         let ticks = side.counters.full_ticks.get();
-        if is_ours(side) {
-            0
-        } else {
+        if medium(side.place.port).is_emptied_by_others() {
             clock.ns_from_ticks(ticks)
+        } else {
+            0
         }
     };
     let mean = |of: &dyn Fn(&SendSide) -> u64| job.wiring.send.iter().map(of).sum::<u64>() / queues;
@@ -208,12 +203,6 @@ fn excused_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
     } else {
         stalled_ns
     }
-}
-
-/// How much of a stall fell into the first `sending_ns` of the run, ns.
-fn within(stall: &Stall, sending_ns: u64) -> u64 {
-    let began = stall.at_ns.saturating_sub(stall.gap_ns);
-    stall.at_ns.min(sending_ns).saturating_sub(began)
 }
 
 /// What was late, and how long our workers did not poll: all of them, since each has packets on their way.
@@ -349,17 +338,5 @@ mod tests {
         assert!((rate(1.0, 1_000_000, Some(1e6)) - 1e6).abs() < 1e-6);
         assert!((rate(1e-6, 32, None) - 32_000.0).abs() < 1e-6);
         assert!((rate(2.0, 64, None) - 32.0).abs() < 1e-6);
-    }
-
-    #[test]
-    fn a_stall_counts_as_far_as_it_was_in_the_time_of_sending() {
-        let stall = |at_ns, gap_ns| Stall {
-            at_ns,
-            gap_ns,
-            ..Stall::default()
-        };
-        let within = |at_ns, gap_ns| within(&stall(at_ns, gap_ns), 1000);
-        assert_eq!((within(300, 200), within(1100, 200)), (200, 100));
-        assert_eq!((within(100, 200), within(2000, 200)), (100, 0));
     }
 }
