@@ -95,6 +95,16 @@ pub struct IntervalRow {
 }
 
 impl IntervalRow {
+    /// Adds a later one's figures.
+    fn add(&mut self, later: &Self) {
+        for (stream, more) in self.streams.iter_mut().zip(&later.streams) {
+            stream.add(more);
+        }
+        self.corrupt += later.corrupt;
+        self.unsent += later.unsent;
+        self.latency.merge(&later.latency);
+    }
+
     /// All streams together.
     pub fn total(&self) -> IntervalTotals {
         let mut total = IntervalTotals::default();
@@ -121,8 +131,10 @@ pub struct IntervalCollector {
     interval_ns: u64,
     drain_ns: u64,
     next: u64,
-    /// The last row is out.
-    is_over: bool,
+    /// When sending ended, ns since the start, if it has.
+    sent_ns: Option<u64>,
+    /// The last row, as far as it is final: with all that came after the end of sending.
+    last: Option<IntervalRow>,
 }
 
 impl IntervalCollector {
@@ -137,39 +149,74 @@ impl IntervalCollector {
             interval_ns,
             drain_ns,
             next: 0,
-            is_over: false,
+            sent_ns: None,
+            last: None,
         }
     }
 
-    /// The next row, once it is final: every worker has recorded everything up to its end plus the drain time.
+    /// Sending ended at `end`: the row that has this moment is the last one.
+    pub fn ends_at(&mut self, end: Nanos) {
+        self.sent_ns = Some(end.since(self.start));
+    }
+
+    /// The next row, once it is final: every worker has recorded everything up to its end plus the drain time. The last one
+    /// never is, since it takes in what comes later.
     ///
     /// From then on a packet of it would be late, so no row changes after it is returned.
     pub fn next_final(&mut self) -> Option<IntervalRow> {
-        let end = self.start.after((self.next + 1).saturating_mul(self.interval_ns));
-        let recorded = self.rings.iter().map(|ring| ring.progress()).min()?;
-        (recorded > end.after(self.drain_ns)).then(|| self.take_next())
+        loop {
+            let end = self.start.after((self.next + 1).saturating_mul(self.interval_ns));
+            let recorded = self.rings.iter().map(|ring| ring.progress()).min()?;
+            // Once the workers have ended everything is recorded, and there is no end of rows.
+            let is_all = self.last.is_some() && recorded == Nanos(u64::MAX);
+            if is_all || recorded <= end.after(self.drain_ns) {
+                return None;
+            }
+            let row = self.take_next();
+            if !self.is_last(&row) {
+                return Some(row);
+            }
+            self.keep_last(row);
+        }
     }
 
-    /// The next row of a run whose sending stopped at `end`; for after the workers have stopped. `None` once all
-    /// intervals that began before `end` are out. The last one is cut at `end` and takes in what no row
-    /// would show otherwise: what was damaged later, copies that came too late for the row of their original, and what
-    /// would be a row of less than a microsecond.
-    pub fn next_remaining(&mut self, end: Nanos) -> Option<IntervalRow> {
-        let sending_ns = end.since(self.start);
-        let is_over = self.is_over || self.next.saturating_mul(self.interval_ns) >= sending_ns;
-        if self.rings.is_empty() || is_over {
-            return None;
-        }
-        let mut row = self.take_next();
-        if row.end_ns.saturating_add(ROW_NS_MIN) > sending_ns {
-            self.is_over = true;
-            row.end_ns = sending_ns.max(row.start_ns + ROW_NS_MIN);
-            let slots = self.rings.iter().map(|ring| ring.slots()).max().unwrap_or(0);
-            for later in row.index + 1..row.index + slots as u64 {
-                self.add(later, &mut row);
+    /// The next row of a run that has ended ([`IntervalCollector::ends_at`]); for after the workers have stopped. `None` once
+    /// all intervals that began before the end are out. The last one is cut at the end and takes in what no row would show
+    /// otherwise: what was damaged later, copies that came too late for the row of their original, and what would be a row
+    /// of less than a microsecond.
+    pub fn next_remaining(&mut self) -> Option<IntervalRow> {
+        let sent_ns = self.sent_ns.filter(|sent_ns| *sent_ns > 0)?;
+        if self.last.is_none() {
+            if self.rings.is_empty() || self.next.saturating_mul(self.interval_ns) >= sent_ns {
+                return None;
             }
+            let row = self.take_next();
+            if !self.is_last(&row) {
+                return Some(row);
+            }
+            self.keep_last(row);
+        }
+        let mut row = self.last.take()?;
+        self.sent_ns = None;
+        row.end_ns = sent_ns.max(row.start_ns + ROW_NS_MIN);
+        let slots = self.rings.iter().map(|ring| ring.slots()).max().unwrap_or(0);
+        for later in self.next..(self.next + slots as u64).saturating_sub(1) {
+            self.add(later, &mut row);
         }
         Some(row)
+    }
+
+    /// Whether a row reaches the end, or leaves less than a row before it.
+    fn is_last(&self, row: &IntervalRow) -> bool {
+        self.sent_ns
+            .is_some_and(|sent_ns| row.end_ns.saturating_add(ROW_NS_MIN) > sent_ns)
+    }
+
+    fn keep_last(&mut self, row: IntervalRow) {
+        match &mut self.last {
+            Some(last) => last.add(&row),
+            None => self.last = Some(row),
+        }
     }
 
     /// Collects and releases the next interval.

@@ -69,7 +69,8 @@ fn receive(groups: &[(u64, Vec<Coming>)], burst: usize, slots: usize) -> Left {
     receiver.finish();
     let mut collector = IntervalCollector::new(vec![intervals], DRAIN);
     let end = Nanos(now().0);
-    let rows = std::iter::from_fn(|| collector.next_remaining(end)).collect();
+    collector.ends_at(end);
+    let rows = std::iter::from_fn(|| collector.next_remaining()).collect();
     Left {
         result: left.take().unwrap(),
         counters,

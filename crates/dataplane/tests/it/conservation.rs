@@ -228,7 +228,8 @@ fn run(case: &Case) -> Outcome {
     assert!(there.is_empty() && back.is_empty(), "nothing is left on the wire");
     let mut collector = IntervalCollector::new(vec![sent_in], 0);
     let mut sent_rows = vec![0; streams];
-    while let Some(row) = collector.next_remaining(Nanos(now().0)) {
+    collector.ends_at(Nanos(now().0));
+    while let Some(row) = collector.next_remaining() {
         let streams = sent_rows.iter_mut().zip(&row.streams);
         streams.for_each(|(sum, stream)| *sum += stream.sent);
     }

@@ -116,7 +116,7 @@ impl<'r> Closing<'r> {
         let longest =
             |receiver: &Received<'_>, holds_ns| self.longest_stall(receiver.core, holds_ns, threshold_ns);
         let own = received.iter();
-        let stalls = own.filter_map(|receiver| longest(receiver, receiver.ring_holds_ns(&ports)));
+        let stalls = own.filter_map(|receiver| longest(receiver, receiver.bears_ns(&ports)));
         let stalls = stalls.collect();
         let is_waited_for = |receiver: &&Received<'_>| {
             let medium = ports[receiver.port].traits().medium;

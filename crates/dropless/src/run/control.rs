@@ -298,8 +298,9 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     /// After the workers have ended: tells the last of it, and takes the display away.
-    pub fn finish<J: Active>(mut self, job: &J) -> Seen {
+    pub fn finish<J: Active>(mut self, job: &mut J) -> Seen {
         links::drain(self.look.ports);
+        job.joined(self.look.dir, self.look.ports);
         // With the last rows, what was told equals the result.
         self.tell(job);
         self.live.finish();

@@ -1,6 +1,7 @@
 //! The course of a run that takes what others send: it has no schedule of its own, and ends when it was told to or when
 //! nothing comes any more.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use host::Medium;
@@ -18,10 +19,77 @@ const FILES_END: Duration = Duration::from_millis(200);
 /// Rows that may wait for the disk.
 const ROWS_WAITING: usize = 4096;
 
-/// The file of its rows, whose columns `header` names. Without one the run goes on; its directory keeps why.
-pub fn rows(dir: &RunDir, header: &str) -> Option<RowWriter<String>> {
-    let rows = RowWriter::create(&dir.file(file::INTERVALS), header, ROWS_WAITING);
-    dir.keep(rows).ok()
+/// No row is shorter, since files tell times this finely.
+const ROW_MIN: Duration = Duration::from_micros(1);
+
+/// A column of rows: its name, and what is in it.
+pub type Column<T> = (&'static str, fn(&T) -> u64);
+
+/// What was counted up to a moment.
+pub trait Counted: Copy + Default + 'static {
+    /// The columns of its rows, after their time.
+    const COLUMNS: &'static [Column<Self>];
+}
+
+/// The rows of a run: what was counted in each of its intervals.
+pub struct Rows<T> {
+    /// Without a file the run goes on; its directory keeps why.
+    file: Option<RowWriter<String>>,
+    /// Up to the last row.
+    before: T,
+    /// When that ended.
+    ended: Duration,
+}
+
+impl<T: Counted> Rows<T> {
+    pub fn create(dir: &RunDir) -> Self {
+        let names = T::COLUMNS.iter().map(|(name, _)| *name);
+        let header: Vec<&str> = ["time"].into_iter().chain(names).collect();
+        let header = format!("{}\n", header.join(","));
+        let file = RowWriter::create(&dir.file(file::INTERVALS), &header, ROWS_WAITING);
+        Self {
+            file: dir.keep(file).ok(),
+            before: T::default(),
+            ended: Duration::ZERO,
+        }
+    }
+
+    /// The rows that have ended, where `counted` is what was counted until now.
+    pub fn look(&mut self, course: &mut Listening, counted: impl FnOnce() -> T) {
+        if course.has_row() {
+            let counted = counted();
+            while let Some(at) = course.row() {
+                self.push(at, counted);
+            }
+        }
+    }
+
+    /// The last row: what is left of the time, and all that came in it. Of silence only where that is longer than a look takes.
+    pub fn end(&mut self, course: &Listening, counted: T, dir: &RunDir) {
+        let left = course.since_begun().saturating_sub(self.ended);
+        let mut columns = T::COLUMNS.iter();
+        let is_new = columns.any(|(_, column)| column(&counted) > column(&self.before));
+        if is_new || left > course.interval / 100 {
+            self.push(self.ended + left.max(ROW_MIN), counted);
+        }
+        if let Some(file) = self.file.take() {
+            let _ = dir.keep(file.finish());
+        }
+    }
+
+    fn push(&mut self, at: Duration, counted: T) {
+        let mut row = (at.as_secs_f64() * 1e3).to_string();
+        for (_, column) in T::COLUMNS {
+            // Some counters of drivers begin anew.
+            let counted = column(&counted).saturating_sub(column(&self.before));
+            let _ = write!(row, ",{counted}");
+        }
+        row.push('\n');
+        if let Some(file) = &mut self.file {
+            file.push(row);
+        }
+        (self.before, self.ended) = (counted, at);
+    }
 }
 
 /// How long it goes, and when its rows are due.
@@ -91,13 +159,17 @@ impl Listening {
         }
     }
 
+    fn since_begun(&self) -> Duration {
+        Duration::from_nanos(self.clock.ns_from_ticks(now().since(self.begun)))
+    }
+
     /// Whether a row has ended since the last one was written.
-    pub fn has_row(&self) -> bool {
+    fn has_row(&self) -> bool {
         self.next_row <= self.elapsed
     }
 
     /// When the next row ends, if it has.
-    pub fn row(&mut self) -> Option<Duration> {
+    fn row(&mut self) -> Option<Duration> {
         self.has_row().then(|| {
             let at = self.next_row;
             self.next_row += self.interval;

@@ -206,7 +206,7 @@ pub trait Active {
     /// What of that state follows from all its places, those of the drivers among them.
     fn settle(&self, _state: &mut State) {}
     /// The workers have ended, their totals are in their slots: the files that were streamed are ended.
-    fn joined(&mut self, _dir: &RunDir) {}
+    fn joined(&mut self, _dir: &RunDir, _ports: &[OpenPort<'_>]) {}
     /// Who received from which port, how fast, and what was missing.
     fn received(&self) -> Vec<Received<'_>>;
     /// The result, which the run writes. Ports and pool are closed and counted.
@@ -366,8 +366,7 @@ impl<'r, 'e> Run<'r, 'e> {
             Ok(running.join())
         })
         .context("cannot start the workers")?;
-        job.joined(self.dir);
-        let seen = watch.finish(&job);
+        let seen = watch.finish(&mut job);
         let closing = close::Closing {
             dir: self.dir,
             clock,

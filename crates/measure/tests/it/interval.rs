@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use measure::interval::{CELLS_MAX, slots_for};
-use measure::{IntervalCollector, IntervalError, IntervalRing, IntervalWriter, Nanos};
+use measure::{IntervalCollector, IntervalError, IntervalRing, IntervalRow, IntervalWriter, Nanos};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -26,6 +26,12 @@ fn received(writer: &mut IntervalWriter, at: Nanos, stream: usize, latency_ns: u
         row.received(stream, latency_ns, n);
         row.timed(latency_ns, n);
     }
+}
+
+/// The rows of a run that ended at `end`.
+fn rest(collector: &mut IntervalCollector, end: u64) -> impl Iterator<Item = IntervalRow> {
+    collector.ends_at(Nanos(end));
+    std::iter::from_fn(|| collector.next_remaining())
 }
 
 #[test]
@@ -75,7 +81,8 @@ fn everything_counts_for_the_time_of_sending() {
     assert_eq!(first.percentiles().max, Some(5 * MS));
     assert_eq!(first.latency.count(), 9);
 
-    let second = collector.next_remaining(Nanos(100 + MS + MS / 2)).unwrap();
+    collector.ends_at(Nanos(100 + MS + MS / 2));
+    let second = collector.next_remaining().unwrap();
     assert_eq!((second.start_ns, second.end_ns), (MS, MS + MS / 2));
     assert!((second.seconds() - 0.000_5).abs() < 1e-12);
     assert_eq!((second.total().sent, second.unsent), (2, 3));
@@ -84,7 +91,7 @@ fn everything_counts_for_the_time_of_sending() {
         "damage after the end of sending stands in the last row"
     );
     assert_eq!(second.percentiles().p50, None);
-    assert_eq!(collector.next_remaining(Nanos(100 + MS + MS / 2)), None);
+    assert_eq!(collector.next_remaining(), None);
 }
 
 #[test]
@@ -100,7 +107,7 @@ fn no_row_is_too_short_for_a_file_to_tell_its_time() {
             .then(|| collector.next_final().unwrap())
             .into_iter()
             .collect();
-        rows.extend(std::iter::from_fn(|| collector.next_remaining(Nanos(100 + end))));
+        rows.extend(rest(&mut collector, 100 + end));
         rows.iter()
             .map(|row| (row.end_ns, row.total().sent))
             .collect::<Vec<_>>()
@@ -124,6 +131,32 @@ fn a_row_is_final_only_after_the_drain() {
     assert_eq!(collector.next_index(), 1);
 }
 
+/// However long it is waited for what is missing: no row begins after the end, and none is without what came later.
+#[test]
+fn the_row_of_the_end_waits_for_what_comes_after_it() {
+    let ring = Arc::new(IntervalRing::for_sender(1, MS, 4, Nanos(100)).unwrap());
+    let mut writer = IntervalWriter::new(Arc::clone(&ring));
+    let mut collector = IntervalCollector::new(vec![ring], MS);
+    accepted(&mut writer, Nanos(100), 0, 5);
+    accepted(&mut writer, Nanos(100 + MS), 0, 7);
+    collector.ends_at(Nanos(100 + MS + MS / 2));
+    let mut rows = Vec::new();
+    // Ten times as long as there are slots.
+    for at in 2..40 {
+        writer.corrupt(Nanos(100 + at * MS), 1);
+        writer.publish(Nanos(100 + at * MS));
+        rows.extend(std::iter::from_fn(|| collector.next_final()));
+    }
+    writer.finish();
+    rows.extend(std::iter::from_fn(|| collector.next_final()));
+    assert_eq!(rows.len(), 1);
+    rows.extend(std::iter::from_fn(|| collector.next_remaining()));
+    let told = rows.iter().map(|row| (row.end_ns, row.total().sent, row.corrupt));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, [(MS, 5, 0), (MS + MS / 2, 7, 38)]);
+    assert_eq!(collector.overrun(), 0);
+}
+
 #[test]
 fn what_finds_no_slot_is_counted_and_overwrites_nothing() {
     let ring = ring(1, 4);
@@ -143,7 +176,7 @@ fn what_finds_no_slot_is_counted_and_overwrites_nothing() {
     received(&mut writer, Nanos(100), 0, 1_000, 5);
     received(&mut writer, Nanos(99), 0, 1_000, 5);
     assert_eq!(ring.stale(), 10);
-    let came: Vec<u64> = std::iter::from_fn(|| collector.next_remaining(Nanos(100 + 5 * MS)))
+    let came: Vec<u64> = rest(&mut collector, 100 + 5 * MS)
         .map(|row| row.total().received)
         .collect();
     assert_eq!(came, [1, 1, 1, 7]);
@@ -210,7 +243,7 @@ proptest! {
             if kind == 1 { rows.extend(collector.next_final()); }
         }
         writer.finish();
-        rows.extend(std::iter::from_fn(|| collector.next_remaining(Nanos(100 + 40 * MS))));
+        rows.extend(rest(&mut collector, 100 + 40 * MS));
         prop_assert_eq!(rows.len(), 40);
         let in_rows: u64 = rows.iter().map(|row| row.total().received).sum();
         let in_latencies: u64 = rows.iter().map(|row| row.latency.count()).sum();
@@ -249,9 +282,8 @@ fn a_worker_and_control_share_a_ring() {
         std::thread::yield_now();
     }
     let given: u64 = worker.join().unwrap();
-    while let Some(row) = collector.next_remaining(Nanos(100 + 200_000 * 10_000)) {
-        received += row.total().received;
-    }
+    let rest = rest(&mut collector, 100 + 200_000 * 10_000);
+    received += rest.map(|row| row.total().received).sum::<u64>();
     assert_eq!(received + collector.overrun(), given);
     assert_eq!(collector.stale(), 0);
 }

@@ -11,7 +11,6 @@ use measure::place::{
 };
 use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, ConsumerLevel, State, Totals};
-use report::rows::RowWriter;
 use report::rundir::RunDir;
 
 use super::attach::Link;
@@ -26,7 +25,7 @@ use crate::plan::CapturePlan;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::generator;
-use crate::run::listening::Listening;
+use crate::run::listening::{Column, Counted, Listening, Rows};
 use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::{Active, Next};
@@ -58,8 +57,7 @@ pub struct ActiveCapture {
     /// Where other processes join the ring.
     pub guests: Option<Guests>,
     pub course: Listening,
-    pub rows: Option<RowWriter<String>>,
-    pub row_base: Total,
+    pub rows: Rows<Total>,
     pub clock: Clock,
     /// Whose clock stamps the packets.
     pub stamped_by: &'static str,
@@ -90,6 +88,15 @@ pub struct Total {
     pub sampled_out: u64,
     /// Came after as many as were wanted.
     pub unwanted: u64,
+}
+
+impl Counted for Total {
+    const COLUMNS: &'static [Column<Self>] = &[
+        ("rx_packets", |total| total.received),
+        ("captured", |total| total.captured),
+        ("dropped", |total| total.ring_full),
+        ("missed", |total| total.missed),
+    ];
 }
 
 impl ActiveCapture {
@@ -155,23 +162,6 @@ impl ActiveCapture {
             .epoch_ns
             .wrapping_add(self.clock.ns(self.course.begun).0);
         (begun, begun + self.course.elapsed.as_nanos() as u64)
-    }
-
-    fn write_rows(&mut self, total: Total) {
-        while let Some(at) = self.course.row() {
-            let base = std::mem::replace(&mut self.row_base, total);
-            let row = format!(
-                "{},{},{},{},{}\n",
-                at.as_secs_f64() * 1e3,
-                total.received - base.received,
-                total.captured - base.captured,
-                total.ring_full - base.ring_full,
-                total.missed - base.missed,
-            );
-            if let Some(rows) = &mut self.rows {
-                rows.push(row);
-            }
-        }
     }
 
     /// What each port has missed, or the taps on it have.
@@ -240,7 +230,7 @@ impl Active for ActiveCapture {
         self.wall.look();
         let total = self.total();
         self.course.look(look, total.received);
-        self.write_rows(total);
+        self.rows.look(&mut self.course, || total);
         let begun = self.ring.begun();
         self.consumers
             .iter_mut()
@@ -324,10 +314,9 @@ impl Active for ActiveCapture {
         state.total.lost = state.lost();
     }
 
-    fn joined(&mut self, dir: &RunDir) {
-        if let Some(rows) = self.rows.take() {
-            let _ = dir.keep(rows.finish());
-        }
+    fn joined(&mut self, dir: &RunDir, ports: &[OpenPort<'_>]) {
+        self.look_at_drops(ports);
+        self.rows.end(&self.course, self.total(), dir);
     }
 
     fn received(&self) -> Vec<Received<'_>> {
@@ -343,6 +332,7 @@ impl Active for ActiveCapture {
             port: side.place.port,
             core: side.place.core,
             rate_pps,
+            came: None,
             holes: &[],
         });
         sides.collect()

@@ -20,7 +20,7 @@ use host::DriverStamps;
 use measure::Clock;
 
 use super::WHOLE;
-use super::active::{ActiveCapture, CaptureSide, Total};
+use super::active::{ActiveCapture, CaptureSide};
 use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
 use super::guests::Guests;
@@ -29,13 +29,10 @@ use super::wall::Wall;
 use crate::plan::CapturePlan;
 use crate::run::clock::now;
 use crate::run::generator;
-use crate::run::listening::{self, Listening};
+use crate::run::listening::{Listening, Rows};
 use crate::run::open::OpenPort;
 use crate::run::queues::QueuePlace;
 use crate::run::stage::{OnSource, Sourced, Stage};
-
-/// The columns of `intervals.csv`.
-const HEADER: &str = "time,rx_packets,captured,dropped,missed\n";
 
 /// A source to be, polled by the worker that merges, or, where there is a clock, by another one.
 struct Queue(QueuePlan, Option<Clock>);
@@ -117,7 +114,6 @@ pub fn wire<'p, 'e: 'p>(
         let fed = generator::feed(stage, (last, plan.machine.burst), port)?;
         generators.extend(fed.into_iter().map(|sent| (port, sent)));
     }
-    let rows = listening::rows(stage.dir, HEADER);
     let lasts = (plan.duration_ns, plan.idle_exit_ns);
     Ok(ActiveCapture {
         course: Listening::new(&stage.clock, plan.interval_ns, lasts.0, lasts.1),
@@ -132,8 +128,7 @@ pub fn wire<'p, 'e: 'p>(
         ring,
         consumers,
         guests: door.map(Guests::at),
-        rows,
-        row_base: Total::default(),
+        rows: Rows::create(stage.dir),
         clock: stage.clock,
         stamped_by: stamps.map_or("tsc", |stamps| stamps.clock),
         wall,

@@ -1,7 +1,6 @@
 //! A reflecting run under way: its queues, its rows, what it tells, and when it is over.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use dataplane::reflect::{OwnMac, ReflectCounters};
 use dataplane::reflector_counters::OwnCounters;
@@ -9,7 +8,6 @@ use host::{Medium, PortTraits};
 use measure::place::FAULT_DROP;
 use measure::{Counter, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
-use report::rows::RowWriter;
 use report::rundir::RunDir;
 use wire::{Addresses, ReflectorCounters};
 
@@ -18,15 +16,12 @@ use crate::explain::Received;
 use crate::plan::ReflectPlan;
 use crate::run::close::Ending;
 use crate::run::control::Look;
-use crate::run::listening::{self, Listening};
+use crate::run::listening::{Column, Counted, Listening, Rows};
 use crate::run::open::{OpenPort, losses};
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
-
-/// The columns of `intervals.csv`.
-const HEADER: &str = "time,rx_packets,tx_packets,dropped,missed\n";
 
 /// A reflecting run whose tasks are on their queues.
 pub struct ActiveReflect {
@@ -35,8 +30,7 @@ pub struct ActiveReflect {
     pub course: Listening,
     /// What the far sender of each port is told.
     own_counters: Vec<Arc<OwnCounters>>,
-    rows: Option<RowWriter<String>>,
-    row_base: Total,
+    rows: Rows<Total>,
 }
 
 /// Sums over all queues.
@@ -64,17 +58,20 @@ impl Total {
         total
     }
 
-    /// A row of `intervals.csv`.
-    fn row(&self, at: Duration, base: &Self) -> String {
-        format!(
-            "{},{},{},{},{}\n",
-            at.as_secs_f64() * 1e3,
-            self.received - base.received,
-            self.returned - base.returned,
-            self.dropped - base.dropped,
-            self.missed.saturating_sub(base.missed)
-        )
+    /// With what `ports` missed.
+    fn with(self, ports: &[OpenPort<'_>]) -> Self {
+        let missed = ports.iter().map(OpenPort::not_received).sum();
+        Self { missed, ..self }
     }
+}
+
+impl Counted for Total {
+    const COLUMNS: &'static [Column<Self>] = &[
+        ("rx_packets", |total| total.received),
+        ("tx_packets", |total| total.returned),
+        ("dropped", |total| total.dropped),
+        ("missed", |total| total.missed),
+    ];
 }
 
 impl ActiveReflect {
@@ -111,7 +108,6 @@ impl ActiveReflect {
                 }
             }
         }
-        let rows = listening::rows(stage.dir, HEADER);
         Self {
             course: Listening::new(
                 &stage.clock,
@@ -122,8 +118,7 @@ impl ActiveReflect {
             plan,
             sides,
             own_counters,
-            rows,
-            row_base: Total::default(),
+            rows: Rows::create(stage.dir),
         }
     }
 
@@ -134,19 +129,6 @@ impl ActiveReflect {
                 side.place.moved("tx", side.counters.returned.get()),
             ]
         }))
-    }
-
-    fn write_rows(&mut self, mut total: Total, ports: &[OpenPort<'_>]) {
-        if !self.course.has_row() {
-            return;
-        }
-        total.missed = ports.iter().map(OpenPort::not_received).sum();
-        while let Some(at) = self.course.row() {
-            if let Some(rows) = &mut self.rows {
-                rows.push(total.row(at, &self.row_base));
-            }
-            self.row_base = total;
-        }
     }
 
     /// What the port `index` has counted so far, for the sender that asks.
@@ -202,7 +184,7 @@ impl Active for ActiveReflect {
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         let total = Total::of(&self.sides);
         self.course.look(look, total.received);
-        self.write_rows(total, look.ports);
+        self.rows.look(&mut self.course, || total.with(look.ports));
         for (index, (open, own)) in look.ports.iter().zip(&self.own_counters).enumerate() {
             own.publish(self.counters(index, open));
         }
@@ -242,10 +224,9 @@ impl Active for ActiveReflect {
         state.total.lost = state.lost();
     }
 
-    fn joined(&mut self, dir: &RunDir) {
-        if let Some(rows) = self.rows.take() {
-            let _ = dir.keep(rows.finish());
-        }
+    fn joined(&mut self, dir: &RunDir, ports: &[OpenPort<'_>]) {
+        let total = Total::of(&self.sides).with(ports);
+        self.rows.end(&self.course, total, dir);
     }
 
     fn received(&self) -> Vec<Received<'_>> {
@@ -256,6 +237,7 @@ impl Active for ActiveReflect {
             port: side.place.port,
             core: side.place.core,
             rate_pps,
+            came: None,
             holes: &[],
         });
         sides.collect()

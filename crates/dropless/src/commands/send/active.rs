@@ -12,7 +12,6 @@ use super::ledger::Results;
 use super::load::Load;
 use super::making;
 use super::phases::{self, Drain};
-use super::summary::STALL_NS;
 use super::wiring::{Mark, ReceiveSide, Wiring};
 use super::{status, summary};
 use crate::explain::Received;
@@ -20,7 +19,9 @@ use crate::plan::SendPlan;
 use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
+use crate::run::open::OpenPort;
 use crate::run::stage::Stage;
+use crate::run::workers::STALL_NS;
 use crate::run::{Active, Next};
 
 /// How much of the latency so far is shown at once, ns, where intervals are shorter.
@@ -119,15 +120,21 @@ impl ActiveSend {
         let done = by_time.into_iter().chain(by_count).reduce(f64::max);
         (planned_s, done.map(|done| done.min(1.0)))
     }
-}
 
-impl Active for ActiveSend {
-    type Summary = measure::Summary;
-
-    fn step(&mut self, look: &Look<'_, '_>) -> Next {
-        while let Some(row) = self.collector.next_final() {
-            self.write(&row);
+    /// When the last packet left that was due before the end, and by how much later than the end that was, ns. What left when
+    /// nobody waited for it was not sent until then.
+    fn sent_until(&self) -> (Nanos, u64) {
+        // Interrupted before its first packet it has no last one.
+        if self.wiring.sent(|counters| counters.accepted.get()) == 0 {
+            return (self.stopped, 0);
         }
+        let last = self.wiring.times.clock.ns(self.wiring.last_sent()).min(self.over);
+        let late_ns = last.after(1).since(self.stopped);
+        (self.stopped.after(late_ns), late_ns)
+    }
+
+    /// One look: what comes next.
+    fn step_on(&mut self, look: &Look<'_, '_>) -> Next {
         match &mut self.phase {
             Phase::Sending if !phases::sending_is_over(&self.plan, &self.wiring, look) => Next::GoOn,
             Phase::Sending => {
@@ -148,6 +155,22 @@ impl Active for ActiveSend {
             }
         }
     }
+}
+
+impl Active for ActiveSend {
+    type Summary = measure::Summary;
+
+    fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        let next = self.step_on(look);
+        // Until when packets were sent that were due before the end is known once the end has come.
+        if matches!(self.phase, Phase::Draining(_)) {
+            self.collector.ends_at(self.sent_until().0);
+        }
+        while let Some(row) = self.collector.next_final() {
+            self.write(&row);
+        }
+        next
+    }
 
     fn status(&self, look: &Look<'_, '_>) -> State {
         let (planned_s, done) = self.done(look.elapsed().as_secs_f64());
@@ -165,19 +188,16 @@ impl Active for ActiveSend {
         }
     }
 
-    fn joined(&mut self, dir: &RunDir) {
-        // What was due before the end and left after it was sent until then; what left when nobody waited for it was not.
-        let last = self.wiring.times.clock.ns(self.wiring.last_sent()).min(self.over);
-        let (end, lasted_ns) = (self.stopped, self.seconds() * 1e9);
-        // Interrupted before its first packet it has no last one.
-        let has_sent = self.wiring.sent(|counters| counters.accepted.get()) > 0;
-        let late_ns = if has_sent { last.after(1).since(end) } else { 0 };
+    fn joined(&mut self, dir: &RunDir, _ports: &[OpenPort<'_>]) {
+        let (until, late_ns) = self.sent_until();
+        let lasted_ns = self.seconds() * 1e9;
         // The last poll comes a little after the end.
         if late_ns > STALL_NS.min((lasted_ns * OFFERED_TOLERANCE) as u64) {
-            (self.stopped, self.late_ns) = (last.after(1), late_ns);
+            (self.stopped, self.late_ns) = (until, late_ns);
         }
         // Every packet is in a row.
-        while let Some(row) = self.collector.next_remaining(end.after(late_ns)) {
+        self.collector.ends_at(until);
+        while let Some(row) = self.collector.next_remaining() {
             self.write(&row);
         }
         if let Some(rows) = self.rows.take() {
@@ -193,10 +213,12 @@ impl Active for ActiveSend {
         let frames = |side: &ReceiveSide| side.counters.frames.get() as f64;
         let equal = 1.0 / self.wiring.receive.len().max(1) as f64;
         let all = self.wiring.receive.iter().map(frames).sum::<f64>().max(1.0);
+        let waits_ns = self.plan.quiet_ns.unwrap_or(u64::MAX).min(self.plan.drain_ns);
         let sides = self.wiring.receive.iter().map(|side| Received {
             port: side.place.port,
             core: side.place.core,
             rate_pps: sent as f64 / self.seconds() * equal.max(frames(side) / all),
+            came: Some((side.counters.frames.get(), waits_ns)),
             holes: side.totals.get().map_or(&[], |totals| &totals.holes),
         });
         sides.collect()

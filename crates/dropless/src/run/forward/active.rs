@@ -7,7 +7,6 @@ use dataplane::forward::Rewrite;
 use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, TO_KERNEL, TX_FULL};
 use measure::{QueueSummary, Ticks};
 use report::published::{self, State, Totals};
-use report::rows::RowWriter;
 use report::rundir::RunDir;
 
 use super::flows::{FlowWatch, Tables};
@@ -20,14 +19,12 @@ use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::generator;
-use crate::run::listening::{self, Listening};
+use crate::run::listening::{Column, Counted, Listening, Rows};
 use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
 
-/// The columns of `intervals.csv`.
-const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied,missed\n";
 /// From the index of the port that frames come in by to that of the one that they leave by.
 pub const WAYS: [(usize, usize); 2] = [(0, 1), (1, 0)];
 /// How long the end waits for what was taken to leave, at most: longer than a full queue is.
@@ -45,8 +42,7 @@ pub struct ActiveForward<J> {
     /// Since when nothing more is taken.
     draining: Option<Duration>,
     drain_ticks: u64,
-    rows: Option<RowWriter<String>>,
-    row_base: Total,
+    rows: Rows<Total>,
 }
 
 /// Sums over queues.
@@ -93,10 +89,25 @@ impl Total {
         total
     }
 
-    /// Frames that were dropped and not denied.
-    fn dropped(&self) -> u64 {
-        self.oversized + self.tx_full + self.kernel_full
+    /// With what the two ports missed. Behind them are the taps of the host, whose own ledger that is.
+    fn with(self, ports: &[OpenPort<'_>]) -> Self {
+        let ports = ports.iter().take(WAYS.len());
+        let missed = ports.map(OpenPort::not_received).sum();
+        Self { missed, ..self }
     }
+}
+
+impl Counted for Total {
+    const COLUMNS: &'static [Column<Self>] = &[
+        ("rx_packets", |total| total.received),
+        ("tx_packets", |total| total.forwarded),
+        // And not denied.
+        ("dropped", |total| {
+            total.oversized + total.tx_full + total.kernel_full
+        }),
+        ("denied", |total| total.denied),
+        ("missed", |total| total.missed),
+    ];
 }
 
 impl<J: Judges> ActiveForward<J> {
@@ -161,7 +172,6 @@ impl<J: Judges> ActiveForward<J> {
             generator::swallow(stage, last, port);
             generator::feed(stage, (last, plan.machine.burst), port)?;
         }
-        let rows = listening::rows(stage.dir, HEADER);
         let (interval, lasts) = (plan.interval_ns, (plan.duration_ns, plan.idle_exit_ns));
         Ok(Self {
             course: Listening::new(&stage.clock, interval, lasts.0, lasts.1),
@@ -171,8 +181,7 @@ impl<J: Judges> ActiveForward<J> {
             flows: FlowWatch::default(),
             draining: None,
             drain_ticks: stage.clock.ticks_from_ns(DRAIN_TICK_NS),
-            rows,
-            row_base: Total::default(),
+            rows: Rows::create(stage.dir),
         })
     }
 
@@ -193,30 +202,6 @@ impl<J: Judges> ActiveForward<J> {
             };
             [received, to.moved("tx", counters.forwarded.get())]
         }))
-    }
-
-    fn write_rows(&mut self, mut total: Total, ports: &[OpenPort<'_>]) {
-        if !self.course.has_row() {
-            return;
-        }
-        // Behind the two are the taps of the host, whose own ledger that is.
-        let ports = ports.iter().take(WAYS.len());
-        total.missed = ports.map(OpenPort::not_received).sum();
-        while let Some(at) = self.course.row() {
-            let base = std::mem::replace(&mut self.row_base, total);
-            let row = format!(
-                "{},{},{},{},{},{}\n",
-                at.as_secs_f64() * 1e3,
-                total.received - base.received,
-                total.forwarded - base.forwarded,
-                total.dropped() - base.dropped(),
-                total.denied - base.denied,
-                total.missed.saturating_sub(base.missed),
-            );
-            if let Some(rows) = &mut self.rows {
-                rows.push(row);
-            }
-        }
     }
 
     /// Whether all that was taken has left, also the hardware.
@@ -265,7 +250,7 @@ impl<J: Judges> Active for ActiveForward<J> {
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         let total = Total::of(&self.sides, None);
         self.course.look(look, total.received);
-        self.write_rows(total, look.ports);
+        self.rows.look(&mut self.course, || total.with(look.ports));
         self.flows.look(&Tables {
             room: self.plan.flows,
             sides: &self.sides,
@@ -334,10 +319,9 @@ impl<J: Judges> Active for ActiveForward<J> {
         state.total.lost = state.lost();
     }
 
-    fn joined(&mut self, dir: &RunDir) {
-        if let Some(rows) = self.rows.take() {
-            let _ = dir.keep(rows.finish());
-        }
+    fn joined(&mut self, dir: &RunDir, ports: &[OpenPort<'_>]) {
+        let total = Total::of(&self.sides, None).with(ports);
+        self.rows.end(&self.course, total, dir);
     }
 
     fn received(&self) -> Vec<Received<'_>> {
@@ -352,6 +336,7 @@ impl<J: Judges> Active for ActiveForward<J> {
             port: side.side.place.port,
             core: side.side.place.core,
             rate_pps,
+            came: None,
             holes: &[],
         });
         sides.collect()
