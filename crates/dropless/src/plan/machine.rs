@@ -118,21 +118,6 @@ impl MachinePlan {
                 );
             }
         }
-        let insists = |port: &&PortUri| {
-            matches!(
-                port.kind,
-                PortKind::Xdp {
-                    mode: host::XdpMode::ZeroCopy,
-                    ..
-                }
-            )
-        };
-        if let Some(port) = self.ports.iter().find(insists) {
-            bail_about!(
-                "--port",
-                "port {port}: DPDK's driver falls back to copying where the interface's has no zero copy, and cannot be told not to; use mode=auto"
-            );
-        }
         Ok(())
     }
 }

@@ -50,13 +50,13 @@ pub enum PortKind {
         /// The address.
         address: MacAddress,
     },
-    /// `xdp:IF[,start=N][,mode=copy|zero-copy|auto]`: `AF_XDP`.
+    /// `xdp:IF[,start=N][,mode=copy|auto]`: `AF_XDP`.
     Xdp {
         /// Kernel name of the interface.
         interface: String,
         /// First queue of the interface to take.
         start: Option<u16>,
-        /// Whether the driver must, may or must not share its buffers.
+        /// Whether the driver may share its buffers.
         mode: XdpMode,
     },
     /// `packet:IF[,qdisc-bypass]`: `AF_PACKET`.
@@ -146,7 +146,8 @@ impl KernelIo {
     }
 }
 
-/// How `AF_XDP` shares buffers with the driver.
+/// How `AF_XDP` shares buffers with the driver. There is no mode that insists on zero copy: DPDK's driver falls back to
+/// copying where the interface's has none, and cannot be told not to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum XdpMode {
     /// Zero copy where the driver can, else copy.
@@ -154,8 +155,6 @@ pub enum XdpMode {
     Auto,
     /// Always copy.
     Copy,
-    /// Zero copy or fail.
-    ZeroCopy,
 }
 
 impl XdpMode {
@@ -164,7 +163,6 @@ impl XdpMode {
         match self {
             Self::Auto => "auto",
             Self::Copy => "copy",
-            Self::ZeroCopy => "zero-copy",
         }
     }
 }

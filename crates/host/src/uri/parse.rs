@@ -146,7 +146,10 @@ impl<'a> Reader<'a> {
                 interface: name,
                 start: options.value("start", "the number of a queue")?,
                 mode: options
-                    .value("mode", "copy, zero-copy or auto")?
+                    .value(
+                        "mode",
+                        "copy or auto (zero copy where the interface's driver has it)",
+                    )?
                     .unwrap_or_default(),
             },
         })
@@ -258,7 +261,7 @@ impl FromStr for XdpMode {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let all = [Self::Auto, Self::Copy, Self::ZeroCopy];
+        let all = [Self::Auto, Self::Copy];
         all.into_iter().find(|mode| mode.name() == text).ok_or(())
     }
 }

@@ -27,7 +27,7 @@ fn every_kind_reads_and_prints_back() {
         "vmbus:f8615163-0001-1000-2000-6045bd7a8f21",
         "mac:02:00:00:00:00:01",
         "xdp:eth1",
-        "xdp:eth1,start=2,mode=zero-copy,queues=2",
+        "xdp:eth1,start=2,mode=copy,queues=2",
         "xdp:eth1,mode=copy",
         "packet:eth1",
         "packet:eth1,qdisc-bypass",
@@ -96,8 +96,9 @@ fn wrong_uris_say_what_to_write() {
     refused("xdp:../../x", "is not the name of an interface");
     refused(
         "xdp:eth1,mode=fast",
-        "option mode takes copy, zero-copy or auto, not 'fast'",
+        "option mode takes copy or auto (zero copy where the interface's driver has it), not 'fast'",
     );
+    refused("xdp:eth1,mode=zero-copy", "option mode takes copy or auto");
     refused(
         "xdp:eth1,quues=2",
         "xdp has no option 'quues', did you mean queues?; options: start, mode, queues",

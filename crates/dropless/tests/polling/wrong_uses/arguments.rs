@@ -48,7 +48,7 @@ wrong! {
     bad_mac_port: ["send", "--port", "mac:12"] => "'12' is not", "02:00:00:00:00:01";
     two_equal_ports: ["send", "--port", "ring", "--port", "ring"] => "given twice", "ring:a ring:b";
     two_rings_of_one_name: ["send", "--port", "ring:a", "--port", "ring:a,size=64"] => "same", "give each port once";
-    xdp_that_insists_on_zero_copy: ["send", "--port", "xdp:lo,mode=zero-copy"] => "falls back to copying", "use mode=auto";
+    xdp_that_insists_on_zero_copy: ["send", "--port", "xdp:lo,mode=zero-copy"] => "option mode takes copy or auto", "zero copy where the interface's driver has it";
     kernel_from: ["send", "--port", "kernel:127.0.0.1", "--from", "127.0.0.2"] => "sends from its own address", "leave --from out";
     kernel_itself: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.1"] => "goes from 127.0.0.1 to itself", "give --to, or the port kernel:ADDR, another address";
     kernel_flows: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--flows", "8"] => "one UDP port a queue", "use --tx-queues 8";
