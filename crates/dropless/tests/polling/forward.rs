@@ -336,6 +336,21 @@ fn wrong_rules_are_refused_while_it_goes_and_those_before_stay() {
 }
 
 #[test]
+fn without_rules_it_goes_on_when_asked_to_read_them_again() {
+    let Some(lab) = require(&[]) else { return };
+    let machine = ["--no-doctor", "--no-huge", "--cores", "0"];
+    let ports = ["forward", "--json", "--port", "null:a", "--port", "null:b"];
+    let mut running = lab.dropless(&[&ports[..], &machine].concat()).spawn();
+    running.wait_for("forwarding between", LIMIT);
+    running.signal(Signal::SIGHUP);
+    running.wait_for("there is no --rules that could be read again", LIMIT);
+    assert!(running.is_alive(), "{}", running.stderr());
+    let run = interrupted(running);
+    assert_sound(&run);
+    assert!(run.json()["rules"].is_null(), "{run}");
+}
+
+#[test]
 fn a_capture_looks_into_it() {
     let Some(lab) = require(&[]) else { return };
     let chain = Chain::new(&lab, &[]);

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getsid};
+
 use crate::support::terminal::Terminal;
 use crate::support::{require, until};
 
@@ -9,6 +12,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const COMPARE: &str = "compare --methods memif --rates 2kpps --duration 2s";
 const SEARCH: &str = "search --no-huge --no-doctor --max-rate 5kpps --min-rate 1kpps --backlog=1000000";
 const SEND: &str = "send --no-huge --no-doctor --port ring --rate 5kpps --duration 60s";
+const FORWARD: &str = "forward --no-huge --no-doctor --port null:a --port null:b";
 const REFLECT: &str = "reflect --no-huge --no-doctor --port null";
 
 #[test]
@@ -42,5 +46,22 @@ fn nothing_is_glued_to_the_echo_of_ctrl_c() {
         terminal.wait_for("restored");
         let text = terminal.text();
         assert!(!text.contains("^C"), "{arguments}:\n{text}");
+    }
+}
+
+/// SIGHUP asks these to read rules again, but not when it comes since the terminal is gone.
+#[test]
+fn what_reads_rules_again_ends_with_its_terminal() {
+    let Some(lab) = require(&[]) else { return };
+    std::fs::write(lab.path("edge.rules"), "allow udp\n").expect("a rule file");
+    for rules in ["", "--rules edge.rules"] {
+        let terminal = Terminal::dropless(&lab, &format!("{FORWARD} {rules}"), 40, 120);
+        terminal.wait_for("forwarding between");
+        let program = Pid::from_raw(terminal.program());
+        // With the leader of a session its terminal goes.
+        let shell = getsid(Some(program)).expect("a session");
+        kill(shell, Signal::SIGKILL).expect("signalling");
+        let is_gone = || kill(program, None).is_err();
+        assert!(until(LIMIT, is_gone), "{rules}:\n{}", terminal.text());
     }
 }

@@ -37,6 +37,8 @@ pub struct ActiveForward<J> {
     pub plan: ForwardPlan,
     pub sides: Vec<ForwardSide>,
     pub judges: Option<J>,
+    /// Somebody wants rules to be read again, and there are none: until that is said.
+    is_asked_in_vain: bool,
     flows: FlowWatch,
     pub course: Listening,
     /// Since when nothing more is taken.
@@ -178,6 +180,7 @@ impl<J: Judges> ActiveForward<J> {
             plan,
             sides,
             judges,
+            is_asked_in_vain: false,
             flows: FlowWatch::default(),
             draining: None,
             drain_ticks: stage.clock.ticks_from_ns(DRAIN_TICK_NS),
@@ -257,8 +260,9 @@ impl<J: Judges> Active for ActiveForward<J> {
             clock: &look.clock,
             begun: self.course.begun,
         });
-        if let Some(judges) = &mut self.judges {
-            judges.look(look);
+        match &mut self.judges {
+            Some(judges) => judges.look(look),
+            None => self.is_asked_in_vain |= look.is_reload_asked,
         }
         if self.draining.is_none() && !self.course.is_over(look) {
             return Next::GoOn;
@@ -276,6 +280,9 @@ impl<J: Judges> Active for ActiveForward<J> {
     }
 
     fn says(&mut self) -> Option<String> {
+        if std::mem::take(&mut self.is_asked_in_vain) {
+            return Some("there is no --rules that could be read again; all goes on passing\n".to_owned());
+        }
         self.judges.as_mut()?.says()
     }
 

@@ -114,11 +114,8 @@ impl<J: Judges> Job for ForwardJob<J> {
     }
 
     fn hangup(&self) -> Hangup {
-        if self.judges.is_some() {
-            Hangup::Reload
-        } else {
-            Hangup::End
-        }
+        // Also without rules: whoever asks for a reload wants no end.
+        Hangup::Reload
     }
 
     fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveForward<J>> {
