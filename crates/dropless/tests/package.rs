@@ -204,6 +204,9 @@ fn units_are_right(prefix: &Path) {
         let text = fs::read_to_string(&path).unwrap();
         let program = format!("ExecStart={}/bin/dropless ", prefix.display());
         assert!(text.contains(&program), "{unit}: {text}");
+        // A reflector on sockets listens on port 7.
+        let listens = unit.starts_with("dropless-reflect");
+        assert_eq!(text.contains("CAP_NET_BIND_SERVICE"), listens, "{unit}");
         if has("systemd-analyze") {
             let output = run("systemd-analyze", &["verify", path.to_str().unwrap()]);
             assert!(
