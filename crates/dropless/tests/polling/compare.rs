@@ -194,6 +194,34 @@ fn another_machine_is_compared_by_its_address() {
 }
 
 #[test]
+fn xdp_is_not_tried_on_the_interface_of_the_default_route() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let (near, far) = (lab.namespace("near"), lab.namespace("far"));
+    near.veth("near0", &far, "far0");
+    near.up("near0", &["198.18.0.1/24"]);
+    let dry = |arguments: &[&str]| {
+        let all = ["compare", "--dry-run", "--json", "--far", "198.18.0.2"];
+        let run = lab.dropless(&[&all[..], arguments].concat()).within(&near).run();
+        run.json()["ways"].as_array().expect("ways").clone()
+    };
+    let why = |way: &Value| way["missing"].as_str().unwrap_or_default().to_owned();
+    let told = "near0 carries the default route of this machine; fix: --near-port xdp:near0";
+    let before = dry(&["--methods", "packet,xdp"]);
+    assert!(!why(&before[1]).contains("default route"), "{before:?}");
+    near.run("ip", &["route", "add", "default", "via", "198.18.0.2"]);
+    let after = dry(&["--methods", "packet,xdp"]);
+    assert!(why(&after[1]).contains(told), "{after:?}");
+    assert!(!why(&after[0]).contains("default route"), "{after:?}");
+    // Whoever names it means it.
+    let named = dry(&["--methods", "packet,ports", "--near-port", "xdp:near0"]);
+    let ports = named
+        .iter()
+        .find(|way| way["method"] == "ports")
+        .expect("its way");
+    assert!(!why(ports).contains("default route"), "{named:?}");
+}
+
+#[test]
 fn an_interrupted_comparison_tells_what_it_has_and_cleans_up() {
     let Some(lab) = require(&NEEDS) else { return };
     let mut running = short(&lab).arg("--methods=kernel,xdp").spawn();

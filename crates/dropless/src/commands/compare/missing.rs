@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use host::{PortKind, PortUri, Sys};
+use host::{PortKind, PortUri, Role, Sys};
 use measure::comparison::Method;
 use sockets::{Options, Receiver, Socket, Way as SocketWay};
 
@@ -17,6 +17,22 @@ pub fn absent(uri: &str, sys: &Sys) -> Option<String> {
         | PortKind::Packet { .. } => host::check(&uri, sys).err().map(|problem| problem.to_string()),
         _ => None,
     }
+}
+
+/// Why AF_XDP, which takes packets away from the kernel, is not tried on an interface that nobody named: this machine is
+/// reached by it.
+pub fn carries(interface: &str, sys: &Sys) -> Option<String> {
+    let roles = host::roles::roles(sys, &host::interface::interfaces(sys)).remove(interface)?;
+    let carried = host::roles::in_words(&roles);
+    // An SSH session's is refused, whoever names it.
+    let name_it = if roles.contains(&Role::SshSession) {
+        String::new()
+    } else {
+        format!("--near-port xdp:{interface}, or ")
+    };
+    Some(format!(
+        "{interface} carries {carried} of this machine; fix: {name_it}reach the other one by another interface"
+    ))
 }
 
 /// What the machine lacks for this way.

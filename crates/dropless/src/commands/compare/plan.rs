@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Args;
 use super::firewall;
-use super::missing::{absent, has_tool, lacks, no_namespaces};
+use super::missing::{absent, carries, has_tool, lacks, no_namespaces};
 use wire::Template;
 
 use crate::plan::{USUAL_FRAME, optional, packet_rate, parse_cores, trial_duration};
@@ -323,6 +323,9 @@ impl Network {
                     let from = SocketAddr::new(*near, FROM_PORT);
                     way.near_arguments.extend(["--from".into(), from.to_string()]);
                     way.guarded = Some(from);
+                    if method == Method::Xdp {
+                        way.missing = way.missing.or_else(|| carries(interface, sys));
+                    }
                 } else {
                     way.missing = Some(format!("no interface has the address {near}"));
                 }
