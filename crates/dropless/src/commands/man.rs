@@ -82,3 +82,38 @@ fn notes(text: &str, page: &mut impl Write) -> Result<()> {
     roff.control("fi", []);
     Ok(roff.to_writer(page)?)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    /// The command and all below it.
+    fn all(command: &Command) -> Vec<&Command> {
+        let below = command.get_subcommands().flat_map(all);
+        std::iter::once(command).chain(below).collect()
+    }
+
+    #[test]
+    fn what_help_says_of_exit_codes_has_a_section_of_its_own() {
+        let mut command = cli::command();
+        command.build();
+        let mut told = 0;
+        for command in all(&command) {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let page = String::from_utf8(page(command).unwrap()).unwrap();
+            let tells = help.contains("Exit codes");
+            assert_eq!(
+                page.contains(".SH \"EXIT STATUS\""),
+                tells,
+                "{}:\n{page}",
+                command.get_name()
+            );
+            told += usize::from(tells);
+        }
+        assert!(told > 10, "{told}");
+    }
+}

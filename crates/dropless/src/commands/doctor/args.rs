@@ -8,7 +8,8 @@
   dropless doctor --rate 2Mpps --descriptors 4096   whether that ring outlasts the worst stall here
   dropless doctor --watch 10s --json                watch the counters for longer; for scripts
 
-It changes nothing. Exit codes: 0 all is good; 1 something is not; 2 could not examine.")]
+It changes nothing.
+Exit codes: 0 all is good; 1 something is not; 2 could not examine.")]
 pub struct Args {
     /// Cores that shall poll, e.g. 2-3,6 [default: proposed and printed]
     #[arg(long, value_name = "LIST")]
