@@ -65,7 +65,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
         },
         "methods" => Method::ALL.map(|method| method.name().to_owned()).to_vec(),
         "test" => words(&Test::NAMES),
-        "threshold" => Class::ALL.map(|class| format!("{}=", class.name())).to_vec(),
+        "threshold" if command == "guard" => Class::ALL.map(|class| format!("{}=", class.name())).to_vec(),
         "size" if command != "compare" => words(&["64", "1518", "imix"]),
         "sizes" => words(&["standard", "imix"]),
         _ => Vec::new(),

@@ -127,6 +127,7 @@ fn bash_completes_commands_and_flags() {
         complete_line dropless forward --mode ""
         complete_line dropless filter run --mode g
         complete_line dropless guard --threshold sy
+        complete_line dropless noise --threshold ""
         complete_line dropless compare --methods kernel-
         cd /
         complete_line dropless send --rate u
@@ -152,6 +153,8 @@ fn bash_completes_commands_and_flags() {
             "io mac swap",
             "generic",
             "syn=",
+            // A time.
+            "",
             "kernel-mmsg kernel-uring",
             // A rate is no file.
             "u",
