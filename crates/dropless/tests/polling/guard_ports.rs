@@ -285,6 +285,12 @@ fn what_does_not_go_with_ports_is_refused_in_one_line() {
         (&["--dev", "lo", "--queues", "2"], "--queues"),
         (&["--replay", "x.pcap", "--flows", "2"], "--flows"),
         (&["--replay", "x.pcap", "--force"], "--force"),
+        (&["--replay", "x.pcap", "--verbose"], "--verbose"),
+        (&["--dev", "lo", "--no-doctor"], "--no-doctor"),
+        (&["--replay", "x.pcap", "--groups", "5"], "--groups"),
+        (&["--replay", "x.pcap", "--mode", "native"], "--mode"),
+        (&["--replay", "x.pcap", "--duration", "1s"], "--duration"),
+        (&["--replay", "x.pcap", "--metrics", ":0"], "--metrics"),
     ] {
         let run = lab.dropless(&[&["guard"][..], arguments].concat()).run();
         assert_eq!(

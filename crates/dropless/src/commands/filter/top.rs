@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use crate::run::{parent, reload};
 use crate::status::find::Target;
 
-/// Watch what each rule of a running filter or forward meets; `dropless top` of the run that has rules
+/// Watch what each rule of a running filter, guard or forward meets: `dropless top` of that run
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Process id or run directory [default: the only run that has rules]

@@ -38,7 +38,9 @@ const RATE_MAX: f64 = 1e15;
 Classes of --threshold, each for what one destination gets and for what one source sends to all:
 amplification syn fragment icmp udp tcp other all; and malformed for all together. What is above one
 for 0.2 s is a flood, and so are three pulses within 2 s.
-What stands under Path, Machine and Measurement goes with --port; --force with --dev, too.
+What stands under Path, Machine and Measurement goes with --port, and so do --verbose and
+--no-doctor; --force with --dev, too, --groups with --dev alone; --mode, --duration and --metrics
+not with --replay.
 Exit codes: 0 it went to its end; 2 it did not, or could not begin. Between ports as of `forward`:
 1 frames were lost (what a rule denies is no loss); with --expect conditions decide."
 )]
