@@ -1,5 +1,6 @@
 //! An interface whose queues `AF_XDP` takes belongs to one run at a time, and what a killed run left on it goes.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -79,8 +80,21 @@ pub fn holder_of(index: u32) -> Option<u32> {
 
 /// What a process is called that is no dropless.
 fn stranger(id: i32) -> Option<String> {
+    called(id).filter(|called| !is_dropless(called))
+}
+
+/// Whether a dropless has this number here.
+pub fn is_one_of_ours(id: u32) -> bool {
+    called(id).is_some_and(|called| is_dropless(&called))
+}
+
+fn called(id: impl fmt::Display) -> Option<String> {
     let called = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
-    (!called.starts_with("dropless")).then(|| called.trim().to_owned())
+    Some(called.trim().to_owned())
+}
+
+fn is_dropless(called: &str) -> bool {
+    called.starts_with("dropless")
 }
 
 fn key(index: u32) -> String {

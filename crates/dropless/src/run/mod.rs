@@ -236,6 +236,8 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let interrupt = Interrupt::install_with(job.hangup())?;
     let needs = job.needs()?;
     let (_claims, removed) = claim::claim(&job.machine().ports).about("--port")?;
+    // Before hugepages are counted.
+    sweep::sweep_pages();
     let mut preflight = preflight::check(job.machine(), &needs)?;
     preflight.notes.extend(removed);
     // No core sleeps deeply while the run lasts, where we may ask for that.
@@ -245,7 +247,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
         port.make_way(&Sys::live())?;
     }
     // They go after the environment that uses them.
-    let _pages = (preflight.memory == eal::Memory::Shared).then(sweep::OwnPages::new);
+    let _pages = (preflight.memory == eal::Memory::Shared).then(|| sweep::OwnPages);
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
     let make_pools = |eal| preflight.pools.make(eal, preflight.room);
     let mut pools = eal.as_ref().map(make_pools).transpose()?;

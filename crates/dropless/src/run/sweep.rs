@@ -1,11 +1,13 @@
-//! What runs that were killed left in DPDK's runtime folder: nobody else takes it away.
+//! What runs that were killed left in DPDK's runtime folder and of hugepages: nobody else takes it away.
 
 use std::fs::{self, File};
 use std::path::Path;
 
 use host::Sys;
-use nix::fcntl::{FcntlArg, fcntl};
+use nix::fcntl::{FcntlArg, Flock, FlockArg, fcntl};
 use nix::libc;
+
+use super::claim;
 
 /// Whom the folders of this program belong to is in their names.
 pub const PREFIX: &str = "dropless-";
@@ -28,33 +30,52 @@ pub fn sweep(own: &Path) {
     }
 }
 
-/// The hugepages of this process, where they are in files that others may map; removed with the end of this.
-pub struct OwnPages(());
-
-impl OwnPages {
-    /// Before DPDK starts: what killed runs left is removed, since it takes pages that nobody else gives back.
-    pub fn new() -> Self {
-        remove_pages(|id| !Path::new(&format!("/proc/{id}")).exists());
-        Self(())
+/// Removes the hugepages that killed runs left in files (`--dpdk-tools`), before anybody asks how many are free.
+pub fn sweep_pages() {
+    for mount in Sys::live().mounts("hugetlbfs") {
+        sweep_in(Path::new(&mount));
     }
 }
+
+fn sweep_in(mount: &Path) {
+    remove_pages(mount, |id, file| !is_starting(id) && !is_mapped(file));
+}
+
+/// The hugepages of this process, where they are in files that others may map; removed with the end of this.
+pub struct OwnPages;
 
 impl Drop for OwnPages {
     fn drop(&mut self) {
         let own = std::process::id();
-        remove_pages(|id| id == own);
+        for mount in Sys::live().mounts("hugetlbfs") {
+            remove_pages(Path::new(&mount), |id, _| id == own);
+        }
     }
 }
 
-/// Removes the files of hugepages whose process is such a one.
-fn remove_pages(is_meant: impl Fn(u32) -> bool) {
-    for mount in Sys::live().mounts("hugetlbfs") {
-        for file in fs::read_dir(mount).into_iter().flatten().flatten() {
-            if page_owner(&file.file_name().to_string_lossy()).is_some_and(&is_meant) {
-                let _ = fs::remove_file(file.path());
-            }
+/// Removes the files of hugepages whose process and file are such ones.
+fn remove_pages(mount: &Path, is_meant: impl Fn(u32, &Path) -> bool) {
+    for file in fs::read_dir(mount).into_iter().flatten().flatten() {
+        let owner = page_owner(&file.file_name().to_string_lossy());
+        // Whoever may write there may have made a pipe of that name, which nobody opens.
+        let is_file = file.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && owner.is_some_and(|id| is_meant(id, &file.path())) {
+            let _ = fs::remove_file(file.path());
         }
     }
+}
+
+/// Whether a dropless of this number lives here, which may be about to lock what it made. This process has made nothing yet:
+/// what has its number is that of one which had it before, as in a container that was started again.
+fn is_starting(id: u32) -> bool {
+    id != std::process::id() && claim::is_one_of_ours(id)
+}
+
+/// Whether somebody has locked a file of hugepages, or we may not know: DPDK does while it maps it (`get_seg_fd` of
+/// `eal_memalloc.c`), and the lock of whoever lives in another namespace of processes is seen, too.
+fn is_mapped(file: &Path) -> bool {
+    let lock = |file| Flock::lock(file, FlockArg::LockExclusiveNonblock);
+    !File::open(file).is_ok_and(|file| lock(file).is_ok())
 }
 
 /// Whose a file of hugepages is, by its name: `dropless-4711map_0`.
@@ -89,6 +110,9 @@ pub fn remove(folder: &Path) {
 mod tests {
     use super::*;
 
+    /// Beyond the largest id that Linux gives.
+    const DEAD: u32 = 4_194_305;
+
     #[test]
     fn pages_are_known_by_their_names() {
         assert_eq!(page_owner("dropless-4711map_0"), Some(4711));
@@ -98,14 +122,46 @@ mod tests {
     }
 
     #[test]
+    fn only_the_pages_of_the_dead_go() {
+        let mount = tempfile::tempdir().unwrap();
+        let page = |id: u32| mount.path().join(format!("{PREFIX}{id}map_0"));
+        let (own, dead, elsewhere) = (std::process::id(), DEAD, DEAD + 1);
+        let others = mount.path().join("rtemap_0");
+        for file in [page(own), page(dead), page(elsewhere), others.clone()] {
+            fs::write(file, "").unwrap();
+        }
+        let lives = File::open(page(elsewhere)).unwrap();
+        let lives = Flock::lock(lives, FlockArg::LockSharedNonblock).unwrap();
+        sweep_in(mount.path());
+        assert!(!page(dead).exists() && !page(own).exists());
+        assert!(page(elsewhere).exists() && others.exists());
+        drop(lives);
+        sweep_in(mount.path());
+        assert!(!page(elsewhere).exists());
+    }
+
+    #[test]
+    fn the_pages_of_one_that_starts_stay() {
+        let mount = tempfile::tempdir().unwrap();
+        // A thread has a number and a name, as a process has.
+        let starts = std::thread::Builder::new().name("dropless".into());
+        let swept = starts.spawn(move || {
+            let id = nix::unistd::gettid().as_raw();
+            let page = mount.path().join(format!("{PREFIX}{id}map_0"));
+            fs::write(&page, "").unwrap();
+            sweep_in(mount.path());
+            page.exists()
+        });
+        assert!(swept.unwrap().join().unwrap());
+    }
+
+    #[test]
     fn only_the_folders_of_the_dead_go() {
         let all = tempfile::tempdir().unwrap();
         let own = std::process::id();
-        // Beyond the largest id that Linux gives.
-        let dead = 4_194_305;
         for (name, file) in [
-            (format!("{PREFIX}{dead}"), Some("fbarray_memzone")),
-            (format!("{PREFIX}{}", dead + 1), None),
+            (format!("{PREFIX}{DEAD}"), Some("fbarray_memzone")),
+            (format!("{PREFIX}{}", DEAD + 1), None),
             (format!("{PREFIX}{own}"), None),
             (format!("{PREFIX}x"), None),
             ("rte".to_owned(), Some("config")),

@@ -62,6 +62,31 @@ fn dumpcap_and_pdump_see_the_packets_and_the_books_still_balance() {
     assert_eq!(run.number("pool.leaked"), 0, "{run}");
 }
 
+/// A killed run, and one of ordinary memory after it.
+const KILLED: &str = r#"
+    mkdir -p pages && mount -t hugetlbfs hugetlbfs pages || exit 9
+    "$DROPLESS" send --rate 1kpps --duration 20s --quiet --no-doctor --cores 0 --dpdk-tools >&2 &
+    host=$!
+    for i in $(seq 100); do [ -n "$(ls pages)" ] && break; sleep 0.1; done
+    kill -KILL $host
+    wait $host
+    ls pages
+    "$DROPLESS" send --count 10 --quiet --no-doctor --cores 0 --no-huge || exit 8
+    ls pages >&2
+"#;
+
+#[test]
+fn pages_of_a_killed_run_go_with_the_next_of_any_kind() {
+    let Some(lab) = require(&[Need::Root, Need::Hugepages]) else {
+        return;
+    };
+    let script = format!("exec unshare -m sh -c '{KILLED}'");
+    let run = lab.shell(&script).wait(Duration::from_secs(60));
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(run.stdout.contains("map_0"), "it had none: {run}");
+    assert!(!run.stderr.contains("map_0"), "hugepages are left behind: {run}");
+}
+
 #[test]
 fn without_hugepages_it_is_refused() {
     let Some(lab) = require(&[]) else { return };
