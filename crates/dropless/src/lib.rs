@@ -11,6 +11,7 @@
 
 mod about;
 pub mod args;
+mod at_end;
 pub mod cli;
 pub mod commands;
 mod complaint;

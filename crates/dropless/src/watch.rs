@@ -16,6 +16,7 @@ use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
 
+use crate::at_end::AtEnd;
 use crate::plan::NoisePlan;
 use crate::run::clock::RunClock;
 use crate::run::placement;
@@ -81,8 +82,9 @@ pub fn watch(
         let (mut recorder, why_not) = record(plan, sys);
         untraced = why_not;
         begin.wait();
+        let stops = AtEnd(|| stop.store(true, Ordering::Relaxed));
         let interrupted = wait(plan, recorder.as_mut(), console, interrupt, board);
-        stop.store(true, Ordering::Relaxed);
+        drop(stops);
         let mut all = Vec::new();
         for (handle, core) in loops.into_iter().flatten().zip(&list) {
             let stalls = handle

@@ -57,6 +57,7 @@ use report::rundir::{RunDir, file};
 use serde::Serialize;
 
 use crate::about::About as _;
+use crate::at_end::AtEnd;
 use crate::explain::{Explainer, Received};
 use crate::plan::MachinePlan;
 use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings, end_workers};
@@ -362,6 +363,8 @@ impl<'r, 'e> Run<'r, 'e> {
         let times = (Generations::new(&control, &published), clock.clock, start);
         let mut watch = Watch::new(self, &mut ports, explainer, (stalls, taps), expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
+            // The scope waits for the workers, whatever ends this: an error, or a panic.
+            let _stop = AtEnd(|| control.set(dataplane::Phase::Stop));
             let allowed = (self.pools.map(Pools::eal), kept);
             let running = Running::start(scope, allowed, workers, &control, &published, (&rooms, threshold))?;
             watch.run(&control, &running, &mut job, (has_schedule, turn));

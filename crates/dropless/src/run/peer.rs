@@ -11,6 +11,7 @@ use dpdk::{Port, PortError};
 use host::{PortKind, PortUri};
 use nix::sys::socket::{UnixAddr, getpeername};
 
+use crate::at_end::AtEnd;
 use crate::run::signals::Interrupt;
 
 /// How often a wait looks whether it is over.
@@ -71,10 +72,9 @@ pub fn start_with<T>(
         }
     };
     let result = std::thread::scope(|scope| {
+        let _done = AtEnd(|| done.store(true, Ordering::Release));
         scope.spawn(watch);
-        let result = start();
-        done.store(true, Ordering::Release);
-        result
+        start()
     });
     if gave_up.load(Ordering::Acquire) {
         for (_, path) in &served {

@@ -122,6 +122,7 @@ pub struct Running<'s> {
 
 impl<'s> Running<'s> {
     /// Starts the workers that have tasks, known to `eal` where there is one, without rights but those of `rights`.
+    /// Where one cannot be started, whoever called stops the others by `control`.
     /// `counters` and `rooms` have a place for each of `workers`; stalls longer than `stall_ticks` are kept.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
@@ -161,10 +162,7 @@ impl<'s> Running<'s> {
                     handles.push((core, handle));
                     kept.push(counters);
                 }
-                Err(error) => {
-                    control.set(dataplane::Phase::Stop);
-                    return Err(error.into());
-                }
+                Err(error) => return Err(error.into()),
             }
         }
         if stay.is_some() {
