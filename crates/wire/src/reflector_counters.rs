@@ -24,6 +24,9 @@ const OWN_PLACES: [&str; 7] = [
 ];
 const PLACES: usize = OWN_PLACES.len() + DropReason::COUNT;
 const PAYLOAD_LEN: usize = 4 + 8 * (5 + PLACES);
+/// No count of ours is larger: at the line rate of 100 Gbit/s it takes a year. Whoever says more did not count, and sums of
+/// what many say stay far below what 64 bits hold.
+const COUNT_MAX: u64 = 1 << 52;
 /// Where the question has a number that only who was asked can repeat.
 const NONCE: std::ops::Range<usize> = 4..12;
 
@@ -120,7 +123,7 @@ impl ReflectorCounters {
         true
     }
 
-    /// Reads the answer to the question with this `nonce`.
+    /// Reads the answer to the question with this `nonce`; `None` also where it says what nobody can have counted.
     pub fn read(frame: &[u8], nonce: u64) -> Option<Self> {
         let (_, at) = payload_of(frame)?;
         let payload = try_array::<PAYLOAD_LEN>(frame, at)?;
@@ -142,7 +145,12 @@ impl ReflectorCounters {
             .iter_mut()
             .zip(numbers)
             .for_each(|(to, number)| *to = number);
-        Some(counters)
+        let counted = [counters.generation, counters.received, counters.returned];
+        let is_possible = counted
+            .iter()
+            .chain(&counters.lost)
+            .all(|count| *count <= COUNT_MAX);
+        is_possible.then_some(counters)
     }
 }
 
@@ -242,6 +250,31 @@ mod tests {
             assert_eq!(ReflectorCounters::read(&frame, 77), Some(counters));
             assert_eq!(ReflectorCounters::read(&frame, 78), None);
             assert!(!counters.answer(&mut frame), "an answer is no question");
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_have_counted_is_no_answer() {
+        let question = ReflectorCounters::question(&spec(false, 0), 77).unwrap();
+        let of = |change: fn(&mut ReflectorCounters, u64), count| {
+            let mut counters = ReflectorCounters {
+                account: u64::MAX,
+                ..ReflectorCounters::default()
+            };
+            change(&mut counters, count);
+            let mut frame = question.clone();
+            assert!(counters.answer(&mut frame));
+            ReflectorCounters::read(&frame, 77) == Some(counters)
+        };
+        let changes: [fn(&mut ReflectorCounters, u64); 4] = [
+            |counters, count| counters.generation = count,
+            |counters, count| counters.received = count,
+            |counters, count| counters.returned = count,
+            |counters, count| counters.add("tx_full", count),
+        ];
+        for change in changes {
+            assert!(of(change, COUNT_MAX), "an account is any number");
+            assert!(!of(change, COUNT_MAX + 1) && !of(change, u64::MAX));
         }
     }
 

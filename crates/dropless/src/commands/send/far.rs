@@ -148,7 +148,8 @@ impl Far {
             }
             std::thread::sleep(Duration::from_millis(2));
             if let Some(counters) = self.answers.pop() {
-                if counters.generation >= *first.get_or_insert(counters.generation) + FRESH {
+                let first = *first.get_or_insert(counters.generation);
+                if counters.generation.saturating_sub(first) >= FRESH {
                     self.after = Some(counters);
                     return;
                 }
