@@ -127,7 +127,7 @@ impl<'c> Ends<'c> {
         let shown = rate_pps.map_or_else(|| "as fast as it goes".into(), format_rate);
         self.tell(&format!("{}: {shown}, {why}", self.way.method));
         let mut arguments = self.arguments("send", &self.way.near, self.plan.cores[0]);
-        let rate = rate_pps.map_or_else(|| "max".into(), |pps| format!("{pps:.0}pps"));
+        let rate = rate_argument(rate_pps);
         let duration = format!("{}ms", self.plan.duration.as_millis());
         let size = self.plan.size;
         let load = format!("--quiet --rate {rate} --duration {duration} --size {size} --drain {DRAIN}");
@@ -203,6 +203,11 @@ impl<'c> Ends<'c> {
     }
 }
 
+/// What `--rate` of the sender says: to the last digit, since the trial is judged by it.
+fn rate_argument(rate_pps: Option<f64>) -> String {
+    rate_pps.map_or_else(|| "max".into(), |pps| format!("{pps}pps"))
+}
+
 /// Refuses a trial that is none, as a search does: that nothing is missing in it says nothing.
 fn believe(summary: &Summary) -> Result<()> {
     let reasons = disbelieved(summary);
@@ -238,7 +243,17 @@ fn said_of(summary: &Summary, interface: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use measure::RateSpec;
+
     use super::*;
+
+    #[test]
+    fn the_sender_is_asked_for_the_rate_that_it_is_judged_by() {
+        for pps in [0.4, 100.4, 1000.0, 1e12 / 3.0] {
+            assert_eq!(rate_argument(Some(pps)).parse(), Ok(RateSpec::Pps(pps)));
+        }
+        assert_eq!(rate_argument(None).parse(), Ok(RateSpec::Max));
+    }
 
     #[test]
     fn what_is_invalid_is_not_carried_but_for_what_says_who_was_the_limit() {
