@@ -39,7 +39,14 @@ impl FromStr for ReplayRate {
                 Err(UnitError::new("rate", text, "x0.000001 to x1000000"))
             };
         }
-        lower.parse().map(Self::Rate).map_err(|_| wrong())
+        let rate = text.parse().map(Self::Rate);
+        rate.map_err(|error| {
+            if RateSpec::is_of_bounds(&error) {
+                error
+            } else {
+                wrong()
+            }
+        })
     }
 }
 
@@ -333,6 +340,11 @@ mod tests {
         for wrong in ["", "x", "x0", "x-1", "xNaN", "xinf", "2", "fast", "0pps"] {
             assert!(wrong.parse::<ReplayRate>().is_err(), "{wrong}");
         }
+        let error = "1000Tpps".parse::<ReplayRate>().unwrap_err().to_string();
+        assert!(
+            error.contains("\"1000Tpps\"") && error.ends_with("to 1Tpps"),
+            "{error}"
+        );
         let share = Timetable::new("50%".parse().unwrap(), None, None, None);
         assert!(share.is_err());
     }

@@ -1,6 +1,7 @@
 //! Reads and prints what people write: rates, durations, counts, shares.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -62,6 +63,14 @@ pub enum RateError {
 }
 
 impl RateSpec {
+    /// What to write where it is no rate at all.
+    const WANTED: &str = "3.5Mpps, 10Gbps, 10GbpsL2, 50% or max";
+
+    /// Whether what was wrong with a text is its number alone.
+    pub(crate) fn is_of_bounds(error: &UnitError) -> bool {
+        error.wanted != Self::WANTED
+    }
+
     /// The rate in packets of `frame_size` bytes (with FCS; the mean of a mix) on a link of `link_bps`.
     pub fn resolve(self, frame_size: f64, link_bps: Option<f64>) -> Result<Rate, RateError> {
         let layer1_bits = (frame_size + LAYER1_OVERHEAD_BYTES) * 8.0;
@@ -78,43 +87,42 @@ impl RateSpec {
     }
 }
 
-/// Packets or bits per second: far above every link there is, and below what a fraction cannot count any more.
-const RATE_MAX: f64 = 1e15;
+/// Packets per second: from about one a day to far above every link there is. Results tell the gap between two packets, ns,
+/// and how many were intended, and up to 2^53 a fraction counts either: hours of the highest rate.
+const PPS: RangeInclusive<f64> = 1e-5..=1e12;
+/// The same of bits.
+const BPS: RangeInclusive<f64> = 1.0..=1e15;
+/// The same of percent: a bit a second of 10 Mbit/s, and all of a link.
+const PERCENT: RangeInclusive<f64> = 1e-5..=100.0;
 
 impl FromStr for RateSpec {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<RateSpec, UnitError> {
-        let wrong = || UnitError::new("rate", text, "3.5Mpps, 10Gbps, 10GbpsL2, 50% or max");
+        let wrong = || UnitError::new("rate", text, RateSpec::WANTED);
         let lower = text.trim().to_ascii_lowercase();
         if lower == "max" {
             return Ok(RateSpec::Max);
         }
         let (number, unit) = split_number(&lower).ok_or_else(wrong)?;
-        if unit == "%" {
-            return if number > 0.0 && number <= 100.0 {
-                Ok(RateSpec::Percent(number))
-            } else {
-                Err(wrong())
-            };
-        }
+        let bits = (BPS, "a rate from 1bps to 1000Tbps");
         // Layers are of bits only: there is no ppsL2.
-        let (prefix, rate): (&str, fn(f64) -> RateSpec) = if let Some(prefix) = unit.strip_suffix("pps") {
-            (prefix, RateSpec::Pps)
+        let (prefix, rate, (range, bounds)): (_, fn(f64) -> RateSpec, _) = if unit == "%" {
+            ("", RateSpec::Percent, (PERCENT, "a rate from 0.00001% to 100%"))
+        } else if let Some(prefix) = unit.strip_suffix("pps") {
+            (prefix, RateSpec::Pps, (PPS, "a rate from 0.00001pps to 1Tpps"))
         } else if let Some(prefix) = unit.strip_suffix("bpsl2") {
-            (prefix, RateSpec::BpsL2)
+            (prefix, RateSpec::BpsL2, bits)
         } else {
-            let bits = unit.strip_suffix("l1").unwrap_or(unit).strip_suffix("bps");
-            (bits.ok_or_else(wrong)?, RateSpec::BpsL1)
+            let prefix = unit.strip_suffix("l1").unwrap_or(unit).strip_suffix("bps");
+            (prefix.ok_or_else(wrong)?, RateSpec::BpsL1, bits)
         };
         let value = number * decimal_prefix(prefix).ok_or_else(wrong)?;
-        if value > RATE_MAX {
-            return Err(UnitError::new("rate", text, "1000Tpps or 1000Tbps at most"));
+        if range.contains(&value) {
+            Ok(rate(value))
+        } else {
+            Err(UnitError::new("rate", text, bounds))
         }
-        if !(value.is_finite() && value > 0.0) {
-            return Err(wrong());
-        }
-        Ok(rate(value))
     }
 }
 

@@ -68,8 +68,10 @@ wrong! {
     empty_size: ["send", "--size", ""] => "--size is empty", "imix";
     payload_below_probe: ["send", "--payload", "17"] => "17 is below the probe", "use --payload 18";
     bad_rate: ["send", "--rate", "5x"] => "\"5x\"", "3.5Mpps, 10Gbps";
-    rate_of_nothing: ["send", "--rate", "0pps"] => "\"0pps\"", "write 3.5Mpps";
-    rate_above_the_link: ["send", "--rate", "101%"] => "\"101%\"", "write 3.5Mpps";
+    rate_of_nothing: ["send", "--rate", "0pps"] => "\"0pps\"", "write a rate from 0.00001pps";
+    rate_above_the_link: ["send", "--rate", "101%"] => "\"101%\"", "to 100%";
+    rate_of_no_link: ["send", "--rate", "1000Tpps"] => "\"1000Tpps\"", "from 0.00001pps to 1Tpps";
+    rate_of_years: ["send", "--rate", "0.0000001pps"] => "\"0.0000001pps\"", "from 0.00001pps to 1Tpps";
     bad_duration: ["send", "--duration", "5parsecs"] => "--duration", "a number and a unit";
     no_duration: ["send", "--duration", "0s"] => "is zero", "give a time such as 10s";
     no_packets: ["send", "--count", "0"] => "--count 0 sends nothing", "give the number";
