@@ -131,6 +131,10 @@ fn what_is_wrong_says_where() {
         ),
         ("seed = 1\ncount = 0", "toml:2: --count 0"),
         ("drain = \"soon\"", "toml:1: --drain: "),
+        (
+            "stream = \"rate=2kpps\"\nrate = \"1kpps\"",
+            "toml:2: --rate 1kpps would do nothing",
+        ),
         ("seed = 1\nsize = \"9\"", ": frame size 9"),
         ("seed = 1\nsize = \"a\"", "toml:2: frame size"),
         ("seed = 1\nexpect = [\"loss\"]\nrate = \"1kpps\"", "toml:2: "),

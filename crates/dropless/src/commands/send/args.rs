@@ -154,6 +154,11 @@ impl Args {
             streams,
         )?;
         if let Some(rate) = &self.rate {
+            ensure_about!(
+                "--rate",
+                plan.streams.iter().any(|stream| stream.rate.is_none()),
+                "--rate {rate} would do nothing, since every --stream has a rate= of its own; leave it out, or these"
+            );
             plan.rate.clone_from(rate);
         }
         plan.count = optional(self.count.as_deref(), "--count", count)?;

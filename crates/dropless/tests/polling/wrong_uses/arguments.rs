@@ -120,6 +120,7 @@ wrong! {
     unknown_stream_field: ["send", "--stream", "colour=red"] => "unknown field `colour`", "fields are name, size";
     empty_stream: ["send", "--stream", ""] => "not FIELD=VALUE", "write e.g. size=128";
     some_streams_with_a_rate: ["send", "--stream", "rate=1kpps", "--stream", "size=64"] => "1 of 2 streams", "give every --stream a rate=";
+    rate_beside_streams_with_rates: ["send", "--rate", "5pps", "--stream", "name=a,rate=1kpps", "--stream", "name=b,rate=2kpps"] => "--rate 5pps would do nothing", "leave it out";
     unknown_metric: ["send", "--expect", "los<1"] => "no metric \"los\"", "there are loss, lost";
     unknown_operator: ["send", "--expect", "loss~1"] => "no comparison", "write METRIC<VALUE";
     unknown_unit: ["send", "--expect", "loss<1parsec"] => "\"1parsec\" is no bound", "write a number in %";
