@@ -25,7 +25,8 @@ pub fn send_plan(
     }
     let is_process = |port: &PortUri| port.kind.traits().medium == Medium::Process;
     let is_embedded = ports.iter().all(is_process);
-    kernel::send_from(&ports, &mut streams, path.from.is_some())?;
+    kernel::refuse_from(&ports, path.from.is_some(), "--from").about("--from")?;
+    kernel::send_from(&ports, &mut streams)?;
     Ok(SendPlan {
         version: VERSION,
         command: "send".into(),

@@ -70,13 +70,14 @@ fn with_size(mut stream: StreamPlan) -> StreamPlan {
     stream
 }
 
-fn one(text: &str, index: usize, base: &StreamPlan, path: &PathArgs) -> Result<StreamPlan> {
-    let mut stream = StreamPlan {
-        name: index.to_string(),
-        ..base.clone()
-    };
-    let (mut from, mut to) = (path.from.as_deref(), None);
-    // A comma also separates sizes: an item without `=` goes on with the one before.
+/// Whether a `--stream` says something of this field.
+pub fn names(text: &str, field: &str) -> bool {
+    let is_of = |item: &String| item.split_once('=').is_some_and(|(name, _)| name == field);
+    items(text).iter().any(is_of)
+}
+
+/// The fields of a `--stream`. A comma also separates sizes: an item without `=` goes on with the one before.
+fn items(text: &str) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     for item in text.split(',') {
         match items.last_mut() {
@@ -87,7 +88,17 @@ fn one(text: &str, index: usize, base: &StreamPlan, path: &PathArgs) -> Result<S
             _ => items.push(item.into()),
         }
     }
-    for item in &items {
+    items
+}
+
+fn one(text: &str, index: usize, base: &StreamPlan, path: &PathArgs) -> Result<StreamPlan> {
+    let mut stream = StreamPlan {
+        name: index.to_string(),
+        ..base.clone()
+    };
+    let (mut from, mut to) = (path.from.as_deref(), None);
+    let fields = items(text);
+    for item in &fields {
         let (field, value) = item
             .split_once('=')
             .ok_or_else(|| anyhow!("`{item}` is not FIELD=VALUE; write e.g. size=128,rate=50kpps"))?;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
@@ -32,17 +32,22 @@ fn is_sockets(port: &PortUri) -> bool {
     port.kind.traits().medium == Medium::Sockets
 }
 
+/// Refuses an address to send from that was given by `what`: there is that of the socket.
+pub fn refuse_from(ports: &[PortUri], is_given: bool, what: &str) -> Result<()> {
+    match first(ports).filter(|_| is_given) {
+        Some(uri) => bail!(
+            "port {uri} sends from its own address; leave {what} out, or write the address and port there: kernel:ADDR:PORT"
+        ),
+        None => Ok(()),
+    }
+}
+
 /// Streams through sockets come from where the socket is bound.
-pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan], given: bool) -> Result<()> {
+pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan]) -> Result<()> {
     let Some(uri) = first(ports) else { return Ok(()) };
     let PortKind::Kernel { address, port, .. } = uri.kind else {
         return Ok(());
     };
-    ensure_about!(
-        "--from",
-        !given,
-        "port {uri} sends from its own address; leave --from out, or write the address and port there: kernel:ADDR:PORT"
-    );
     ensure_about!(
         "--port",
         ports.iter().all(is_sockets),
@@ -64,6 +69,11 @@ pub fn check_send(plan: &SendPlan) -> Result<()> {
         plan.to_mac.is_none() && plan.from_mac.is_none() && plan.via.is_none(),
         "port {uri} leaves MAC addresses and routes to the kernel; leave --to-mac, --from-mac and --via out, or {instead}"
     );
+    ensure_about!(
+        "--checksum-offload",
+        !plan.checksum_offload,
+        "port {uri} leaves checksums to the kernel; leave --checksum-offload out, or {instead}"
+    );
     let Some(leader) = plan.streams.first() else {
         return Ok(());
     };
@@ -76,6 +86,10 @@ pub fn check_send(plan: &SendPlan) -> Result<()> {
             stream.flows == 1,
             "port {uri} is one UDP port a queue, and so one flow; use --tx-queues {} --rx-queues {0} for as many, or {instead}",
             stream.flows.min(64)
+        );
+        ensure!(
+            stream.ttl > 0,
+            "port {uri} sends no TTL of 0, which the kernel takes from nobody; give a ttl of 1 or more, or {instead}"
         );
         ensure!(
             (stream.dscp, stream.ttl) == (leader.dscp, leader.ttl),

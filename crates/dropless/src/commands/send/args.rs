@@ -9,7 +9,7 @@ use crate::about::{About as _, ensure_about};
 use crate::args::send_plan::send_plan;
 use crate::args::stream;
 use crate::args::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, RunArgs};
-use crate::plan::{SendPlan, count, interval_ns, nonzero_ns, optional};
+use crate::plan::{SendPlan, count, interval_ns, kernel, nonzero_ns, optional};
 
 /// How long it sends, where nothing else is said.
 const DURATION_NS: u64 = 10_000_000_000;
@@ -161,6 +161,8 @@ impl Args {
             );
             plan.rate.clone_from(rate);
         }
+        let has_from = self.streams.iter().any(|text| stream::names(text, "from"));
+        kernel::refuse_from(&plan.machine.ports, has_from, "from=").about("--stream")?;
         plan.count = optional(self.count.as_deref(), "--count", count)?;
         plan.duration_ns = match (&self.duration, plan.count) {
             (Some(text), _) => Some(nonzero_ns(text, "--duration")?),

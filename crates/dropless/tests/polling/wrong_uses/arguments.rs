@@ -50,6 +50,10 @@ wrong! {
     two_rings_of_one_name: ["send", "--port", "ring:a", "--port", "ring:a,size=64"] => "same", "give each port once";
     xdp_that_insists_on_zero_copy: ["send", "--port", "xdp:lo,mode=zero-copy"] => "option mode takes copy or auto", "zero copy where the interface's driver has it";
     kernel_from: ["send", "--port", "kernel:127.0.0.1", "--from", "127.0.0.2"] => "sends from its own address", "leave --from out";
+    kernel_from_of_a_stream: ["send", "--port", "kernel:127.0.0.1", "--stream", "to=127.0.0.2,from=127.0.0.9"] => "sends from its own address", "leave from= out";
+    kernel_checksum_offload: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--checksum-offload"] => "leaves checksums to the kernel", "leave --checksum-offload out";
+    kernel_ttl: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--ttl", "0"] => "sends no TTL of 0", "use packet:IF";
+    kernel_ttl_of_a_stream: ["send", "--port", "kernel:127.0.0.1", "--stream", "to=127.0.0.2,ttl=0"] => "sends no TTL of 0", "use packet:IF";
     kernel_itself: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.1"] => "goes from 127.0.0.1 to itself", "give --to, or the port kernel:ADDR, another address";
     kernel_flows: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--flows", "8"] => "one UDP port a queue", "use --tx-queues 8";
     kernel_vlan: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--vlan", "5"] => "no VLAN tags", "use packet:IF";
