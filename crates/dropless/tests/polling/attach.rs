@@ -358,7 +358,7 @@ fn what_cannot_be_looked_into_is_refused_in_a_line() {
         .expect("a directory")
         .to_owned();
     refused(&named, &["has ended", &directory]);
-    let search = lab.dropless(&["search", "--json", "--no-doctor"]).spawn();
+    let search = lab.dropless(&["search", "--json"]).spawn();
     let parent = search.id().to_string();
     let mut said = String::new();
     assert!(

@@ -10,7 +10,7 @@ use crate::support::{require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const COMPARE: &str = "compare --methods memif --rates 2kpps --duration 2s";
-const SEARCH: &str = "search --no-huge --no-doctor --max-rate 5kpps --min-rate 1kpps --backlog=1000000";
+const SEARCH: &str = "search --no-huge --max-rate 5kpps --min-rate 1kpps --backlog=1000000";
 const SEND: &str = "send --no-huge --no-doctor --port ring --rate 5kpps --duration 60s";
 const FORWARD: &str = "forward --no-huge --no-doctor --port null:a --port null:b";
 const REFLECT: &str = "reflect --no-huge --no-doctor --port null";

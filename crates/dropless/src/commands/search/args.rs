@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use measure::search::Method;
 
-use crate::args::{MachineArgs, PathArgs, ProbeArgs, RunArgs};
+use crate::args::status::StatusArgs;
+use crate::args::{MachineArgs, OutputArgs, PathArgs, ProbeArgs};
 
 /// How the rate is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -111,7 +112,13 @@ pub struct SearchArgs {
     /// What probes look like, and how they are judged
     #[command(flatten)]
     pub probe: ProbeArgs,
-    /// What this prints, where it writes, and how it is watched
+    /// What this prints and where it writes
     #[command(flatten)]
-    pub run: RunArgs,
+    pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub status: StatusArgs,
+    /// Show DPDK's own log
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
 }

@@ -50,18 +50,18 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
             .about("--resume")?,
         None => SearchPlan::from_args(args)?,
     };
-    let console = args.run.output.console();
+    let console = args.output.console();
     for note in plan.send.hosts() {
         console.human(&format!("{}\n", note.text))?;
     }
     if args.dry_run {
         return dry_run(&plan, console);
     }
-    let mut trials = Trials::open(&args.run.status.settings()?, "search")?;
+    let mut trials = Trials::open(&args.status.settings()?, "search")?;
     let interrupt = Interrupt::install()?;
     let dir = match &args.resume {
-        Some(directory) => RunDir::reopen(directory).called(args.run.output.name.as_deref()),
-        None => args.run.output.place().make("search")?,
+        Some(directory) => RunDir::reopen(directory).called(args.output.name.as_deref()),
+        None => args.output.place().make("search")?,
     };
     if args.resume.is_none() {
         // Without them a search cannot be resumed, so here a failure is one.
@@ -75,8 +75,8 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         plan: &plan,
         dir: &dir,
         interrupt: &interrupt,
-        verbose: args.run.verbose,
-        progress: Progress::new(console, &plan, args.run.verbose),
+        verbose: args.verbose,
+        progress: Progress::new(console, &plan, args.verbose),
         trials: &mut trials,
         journal,
         recorded: recorded.into(),
