@@ -101,10 +101,9 @@ fn idle_by_plan_is_healthy_and_ended_is_not() {
 }
 
 /// Short trials with rests between them; none of them needs more of a machine than a busy one has.
-const SEARCH: [&str; 20] = [
+const SEARCH: [&str; 19] = [
     "search",
     "--no-huge",
-    "--no-doctor",
     "--max-rate",
     "5kpps",
     "--min-rate",

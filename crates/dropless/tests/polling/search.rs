@@ -41,6 +41,11 @@ fn a_dry_run_says_how_long_and_does_nothing() {
         "{one}\n{two}"
     );
     assert!(two.number("trials_max") >= two.number("trials"), "{two}");
+    // Where the highest rate is not known yet, no lowest one is too high for an estimate.
+    let high = lab
+        .dropless(&["search", "--dry-run", "--json", "--min-rate=12Mpps"])
+        .run();
+    assert_eq!(high.code, Some(0), "{high}");
     assert_eq!(two.json()["sizes"][1]["size"], "imix", "{two}");
     assert!(!lab.path("runs").exists(), "a dry run left something");
 }

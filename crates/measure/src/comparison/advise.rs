@@ -94,9 +94,11 @@ pub fn advise(
     let mut advice = match wanted_pps {
         _ if reaching.is_empty() => Recommendation {
             method: None,
-            sentences: vec![
-                "No way to a network carried anything without loss here, so there is nothing to choose from; the reasons are in the table.".into(),
-            ],
+            sentences: vec![if results.iter().any(MethodResult::has_measured_a_network) {
+                "No way to a network carried anything without loss here, so there is nothing to choose from; the reasons are in the table.".into()
+            } else {
+                "No way to a network was measured, so there is nothing to choose from.".into()
+            }],
         },
         Some(wanted) => for_rate(&reaching, wanted),
         None => bands(&reaching),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::firewall::FirewallCost;
+use super::method::Method;
 use crate::note::Note;
 use crate::result::Percentiles;
 use crate::search::Limit;
@@ -104,6 +105,12 @@ pub struct MethodResult {
 }
 
 impl MethodResult {
+    /// Whether it was measured, and reaches a network.
+    pub fn has_measured_a_network(&self) -> bool {
+        let method = self.name.parse::<Method>();
+        self.missing.is_none() && method.is_ok_and(Method::reaches_a_network)
+    }
+
     /// Whether the path may carry more: the limit was an end of ours or its port, or was not looked for to the end.
     pub fn may_carry_more(&self) -> bool {
         matches!(

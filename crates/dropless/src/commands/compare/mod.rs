@@ -138,7 +138,13 @@ fn exit_code(comparison: &Comparison) -> u8 {
     if comparison.interrupted || !has_measured {
         return measure::summary::EXIT_INVALID;
     }
-    u8::from(comparison.recommendation.method.is_none())
+    // Shared memory alone answers no question about a network that nobody asked.
+    let was_asked = comparison.wanted_pps.is_some()
+        || comparison
+            .methods
+            .iter()
+            .any(MethodResult::has_measured_a_network);
+    u8::from(was_asked && comparison.recommendation.method.is_none())
 }
 
 /// Which way to take, if the comparison came so far that it can tell.
@@ -331,6 +337,23 @@ fn notes(plan: &ComparePlan, comparison: &Comparison, not_begun: &[&str]) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_memory_alone_fails_only_where_a_rate_was_asked_for() {
+        let exit = |methods: &[&str], wanted_pps| {
+            let methods = methods.iter().map(|name| MethodResult {
+                name: (*name).into(),
+                ..MethodResult::default()
+            });
+            exit_code(&Comparison {
+                methods: methods.collect(),
+                wanted_pps,
+                ..Comparison::default()
+            })
+        };
+        assert_eq!((exit(&["memif"], None), exit(&["memif"], Some(1e3))), (0, 1));
+        assert_eq!((exit(&["memif", "xdp"], None), exit(&[], None)), (1, 2));
+    }
 
     #[test]
     fn what_makes_the_ways_differ_from_what_others_see_is_told() {

@@ -234,7 +234,12 @@ impl SearchPlan {
     /// How long the search of one size takes, where a trial takes so much beyond its own time.
     pub fn estimate(&self, size: &str, pace: Pace) -> Result<Estimate> {
         let known = self.max_pps(size)?;
-        let max_pps = known.unwrap_or(ANY_PPS);
+        // Far above what is given as the lowest: an estimate refuses nothing.
+        let above = |min_pps: f64| if min_pps.is_finite() { min_pps * RANGE } else { 0.0 };
+        let max_pps = match known {
+            Some(max_pps) => max_pps,
+            None => ANY_PPS.max(above(self.min_pps(size, f64::INFINITY)?)),
+        };
         let range = Range {
             min_pps: self.min_pps(size, max_pps)?,
             max_pps,
