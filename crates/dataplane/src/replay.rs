@@ -29,7 +29,8 @@ pub struct ReplayCounters {
     pub snapped: Counter,
     /// Transmit calls that took less than was due: the queue was full.
     pub queue_full: Counter,
-    /// How long packets were due while the queue was full, before the end, ticks.
+    /// How long packets were due while the queue was full for sure, before the end, ticks: between two offers of which it
+    /// took nothing.
     pub full_ticks: Counter,
     /// 1 once the end has come and nothing is left of what was due before it.
     pub drained: Counter,
@@ -96,6 +97,13 @@ pub struct ReplayResult {
     pub held_from: Option<u64>,
 }
 
+impl ReplayResult {
+    /// By how much the oldest of `held` was overdue at the end, ticks.
+    pub fn overdue(&self) -> Option<u64> {
+        Some(self.ended_at?.saturating_sub(self.held_from?))
+    }
+}
+
 /// Buffers that a replaying task may hold back: packets that were copied before they were due.
 pub const fn buffers_held(burst: usize) -> usize {
     burst
@@ -132,8 +140,8 @@ pub struct ReplayTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     copied: VecDeque<Copied>,
     /// Packets at the front that were offered and refused.
     refused: usize,
-    /// Since when the queue has been full.
-    full_since: Option<Ticks>,
+    /// When the queue was found full, if it was when it was offered something last.
+    full_at: Option<Ticks>,
     /// When the end came, ticks after the first packet.
     ended_at: Option<u64>,
     /// What is copied from, and which packet is next.
@@ -158,7 +166,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
             frames: buffers.batch(),
             copied: VecDeque::with_capacity(plan.burst),
             refused: 0,
-            full_since: None,
+            full_at: None,
             ended_at: None,
             chunk: None,
             next: 0,
@@ -259,11 +267,20 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         let elapsed = now.since(*self.begun.get_or_insert(now));
         let taken = self.offer(self.due_by(elapsed), now, elapsed);
         if self.refused > 0 {
-            self.full_since.get_or_insert(now);
-        } else if let Some(since) = self.full_since.take() {
-            self.plan.counters.full_ticks.add(now.since(since));
+            self.was_full(taken, now);
+        } else {
+            self.full_at = None;
         }
         taken
+    }
+
+    /// The queue has taken `taken` and no more.
+    #[cold]
+    fn was_full(&mut self, taken: usize, now: Ticks) {
+        if let (0, Some(before)) = (taken, self.full_at) {
+            self.plan.counters.full_ticks.add(now.since(before));
+        }
+        self.full_at = Some(now);
     }
 
     /// How many of the packets that were copied are due by then.
@@ -278,18 +295,15 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     fn drain(&mut self) -> usize {
         let now = (self.plan.now)();
         let elapsed = self.elapsed(now);
-        if self.ended_at.is_none() {
-            self.ended_at = Some(elapsed);
-            let full = self.full_since.take();
-            self.plan
-                .counters
-                .full_ticks
-                .add(full.map_or(0, |since| now.since(since)));
-        }
+        let is_first = self.ended_at.is_none();
+        self.ended_at.get_or_insert(elapsed);
         let moved = match self.owed() {
             0 => 0,
             owed => self.offer(owed, now, elapsed),
         };
+        if is_first && self.refused > 0 {
+            self.was_full(moved, now);
+        }
         if self.due_until().is_some() {
             self.copy_ahead(now);
         }

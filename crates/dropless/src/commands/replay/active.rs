@@ -49,6 +49,8 @@ pub struct ActiveReplay {
     feed: Feed,
     reader: Option<ReaderSide>,
     draining: Option<Waiting>,
+    /// When the end came, after the start of the run.
+    pub ended: Duration,
 }
 
 /// A task to be.
@@ -109,6 +111,7 @@ impl ActiveReplay {
             feed,
             reader: Some(reader),
             draining: None,
+            ended: Duration::ZERO,
         })
     }
 
@@ -152,7 +155,7 @@ impl Active for ActiveReplay {
             self.feed.prime();
         }
         if self.draining.is_none() && self.is_over(look) {
-            self.draining = Some(Waiting::begin());
+            (self.draining, self.ended) = (Some(Waiting::begin()), look.elapsed());
             return Next::Drain;
         }
         let is_out = self.is_out(look) || look.worker_died;

@@ -5,7 +5,7 @@ use measure::units::{LAYER1_OVERHEAD_BYTES, RateSpec};
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, Clock, Hindrance, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
-    StarvedSummary, TimesSummary, Verdict, expect,
+    Stall, StarvedSummary, TimesSummary, Verdict, expect,
 };
 use report::number::{count, counted};
 use report::published::State;
@@ -47,10 +47,8 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let held = result.held + job.left[0];
     let is_slow = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS);
     // How far behind it is was shown by what it took last, unless it took nothing more.
-    let stuck_ns = result
-        .ended_at
-        .filter(|ended_at| ns(ended_at.saturating_sub(result.held_from.unwrap_or(*ended_at))) > BEHIND_NS)
-        .map(ns);
+    let overdue_ns = result.overdue().map_or(0, ns);
+    let stuck_ns = result.ended_at.filter(|_| overdue_ns > BEHIND_NS).map(ns);
     let asked_pps = match (job.plan.rate(), stuck_ns) {
         (Ok(ReplayRate::Rate(RateSpec::Pps(pps))), Some(_)) => Some(pps),
         (_, Some(lasted_ns)) => per_second(taken + held, lasted_ns),
@@ -66,7 +64,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         asked_pps,
         sending_ns,
         senders: 1,
-        hindrance: hindrance(job, &ending, sending_ns),
+        hindrance: hindrance(job, &ending, overdue_ns),
         link_losses: ending.link_losses.clone(),
         // Who ended a pipe of programs has ended the one that wrote, too.
         broken_input: job
@@ -114,21 +112,31 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     summary
 }
 
-/// What kept the packets from leaving.
-fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, sending_ns: u64) -> Hindrance {
+/// What kept the packets from leaving, the oldest of which was overdue by so much at the end: what was held up before was
+/// caught up on.
+fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, overdue_ns: u64) -> Hindrance {
     let medium = job.plan.machine.ports[job.place.port].kind.traits().medium;
-    let full_ticks = job.counters.full_ticks.get();
+    let ended_ns = job.ended.as_nanos() as u64;
+    let from_ns = if overdue_ns > 0 {
+        ended_ns.saturating_sub(overdue_ns)
+    } else {
+        0
+    };
+    let stalled = |stall: &Stall| stall.within(ended_ns) - stall.within(from_ns);
+    let full_ns = if medium.is_emptied_by_others() {
+        ending.clock.ns_from_ticks(job.counters.full_ticks.get())
+    } else {
+        0
+    };
     let own = ending
         .kept_stalls
         .iter()
         .filter(|stall| stall.core as usize == job.place.core && stall.gap_ns > STALL_NS);
+    let stalled_ns: u64 = own.map(stalled).sum();
     Hindrance {
-        stalled_ns: own.map(|stall| stall.within(sending_ns)).sum(),
-        full_ns: if medium.is_emptied_by_others() {
-            ending.clock.ns_from_ticks(full_ticks)
-        } else {
-            0
-        },
+        // In a stall between two looks at a full queue that was full for sure.
+        stalled_ns: stalled_ns.saturating_sub(full_ns),
+        full_ns,
     }
 }
 
