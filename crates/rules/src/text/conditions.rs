@@ -9,7 +9,7 @@ use super::sets::Sets;
 use super::values::{addresses, ether_types, flags, icmp_types, ports, protocols, ranges, reasons};
 use crate::facts::Layer;
 use crate::rule::{Fragment, Network, Vlan};
-use crate::{Malformed, When};
+use crate::{Action, Malformed, When};
 
 /// Words that begin a condition, for hints; names of protocols beside them.
 const WORDS: [&str; 17] = [
@@ -158,8 +158,9 @@ impl<'s> Conditions<'s> {
         once(&mut self.when.network, network, word)
     }
 
-    /// Conditions that imply others get them; those that no packet can fulfil together are refused.
-    pub(super) fn finish(mut self) -> Told<When> {
+    /// Conditions that imply others get them; those that no packet can fulfil together, or under which `action` does nothing,
+    /// are refused.
+    pub(super) fn finish(mut self, action: &Action) -> Told<When> {
         if let Some(column) = self.at.flags {
             let found = self.when.protocols.get_or_insert_with(|| vec![TCP]);
             if *found != [TCP] {
@@ -207,7 +208,28 @@ impl<'s> Conditions<'s> {
                 return Err((column, what.into()));
             }
         }
+        if matches!(action, Action::Limit(_)) {
+            self.may_be_limited()?;
+        }
         Ok(self.when)
+    }
+
+    /// Packets that no address is believed of are in no group of a rate, and so always within it: such a rule would look like
+    /// a limit, and be none.
+    fn may_be_limited(&self) -> Told<()> {
+        let of_other = self
+            .at
+            .network
+            .filter(|_| matches!(self.when.network, Some(Network::NotIp(_))));
+        let (column, why) = match (self.at.malformed, of_other) {
+            (Some(column), _) => (column, "the address of a malformed packet is not believed"),
+            (None, Some(column)) => (column, "what is not IP has no address"),
+            (None, None) => return Ok(()),
+        };
+        let what = format!(
+            "a rate is for each address, and {why}: this one would limit nothing; write deny or allow"
+        );
+        Err((column, what))
     }
 }
 

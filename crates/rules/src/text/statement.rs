@@ -43,7 +43,8 @@ pub(super) fn rule(first: Word<'_>, words: &mut Cursor<'_, '_>, sets: &Sets) -> 
     while let Some(word) = words.try_next() {
         conditions.add(word, words)?;
     }
-    Ok((action, conditions.finish()?))
+    let when = conditions.finish(&action)?;
+    Ok((action, when))
 }
 
 /// `1000pps per source/24 burst 2000`, the first word of which is next.

@@ -148,6 +148,22 @@ fn says_where_and_what_to_do() {
             "deny non-ip from 10.0.0.0/8",
             "rules:1:6: what is not IP has no addresses, protocol, ports or fragments; leave one of both out",
         ),
+        (
+            "rate 100pps per source malformed",
+            "rules:1:24: a rate is for each address, and the address of a malformed packet is not believed: this one would limit nothing; write deny or allow",
+        ),
+        (
+            "rate 10pps per source vlan 7 arp",
+            "rules:1:30: a rate is for each address, and what is not IP has no address: this one would limit nothing; write deny or allow",
+        ),
+        (
+            "rate 10pps per destination/24 burst 5 non-ip",
+            "rules:1:39: a rate is for each address, and what is not IP has no address: this one would limit nothing; write deny or allow",
+        ),
+        (
+            "rate 10pps per source ethertype 0-1500",
+            "rules:1:23: a rate is for each address, and what is not IP has no address: this one would limit nothing; write deny or allow",
+        ),
     ] {
         assert_eq!(problem(text), told);
     }
