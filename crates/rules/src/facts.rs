@@ -1,12 +1,13 @@
 //! What rules ask of a packet.
 
-use wire::checksum::{ICMP, ICMPV6, TCP, UDP};
+use wire::checksum::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use wire::headers::{TYPE_IPV4, TYPE_IPV6, behind_tags, parse_plain};
 use wire::{Ip, Parsed, parse};
 
 use crate::Malformed;
 
 const IPV6_LEN: usize = 40;
+const PORTS_LEN: usize = 4;
 
 /// What a packet is below its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +83,21 @@ pub fn look(frame: &[u8], len: usize, asked: u16) -> Result<Facts, Malformed> {
         Some(ip) => look_at(frame, &ip, None, (len, asked)),
         None => look_apart(frame, len, asked),
     }
+}
+
+/// Whether nothing can be said of a packet of `len` bytes whose capture has only `frame`, in which [`look`] `found` this: what
+/// is wrong with it, or that it has no ports, may be since a part of its headers was not captured.
+pub fn is_cut(frame: &[u8], len: usize, found: &Result<Facts, Malformed>) -> bool {
+    if frame.len() >= len {
+        return false;
+    }
+    let Ok(facts) = found else { return true };
+    // Of what has ports only SCTP is well-formed without them: its header is not looked at.
+    if facts.protocol != SCTP || facts.part == Part::Later || facts.ports.is_some() {
+        return false;
+    }
+    let Parsed::Ip(ip) = parse(frame) else { return true };
+    ip.transport + PORTS_LEN <= ip.end
 }
 
 /// [`look`] at what is not plain, out of line so that plain frames do not pay for it.

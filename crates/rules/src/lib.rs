@@ -17,7 +17,7 @@ pub mod tables;
 mod text;
 
 pub use counts::{Count, Counts, Spelling, Totals};
-pub use facts::{Detail, Facts, Layer, ON_REQUEST, Part, look};
+pub use facts::{Detail, Facts, Layer, ON_REQUEST, Part, is_cut, look};
 pub use malformed::Malformed;
 pub use prefix::Prefix;
 pub use reference::{Decision, Groups, Step};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rules::limit::Limiter;
 use rules::tables::Memo;
-use rules::{Groups, Tables, look};
+use rules::{Groups, Malformed, ON_REQUEST, Tables, is_cut, look};
 
 use crate::frames::{frame, good, narrow, part_of_syn, rules, rules_of};
 
@@ -50,6 +50,45 @@ proptest! {
     fn with_more_rules_than_a_word_has_bits(text in rules_of(60..200), frames in prop::collection::vec((frame(), 0..1_000_000_u64), 1..64)) {
         agree(&text, &frames);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(crate::frames::cases(1000)))]
+
+    /// Of a packet that was not captured whole the same is found as of the whole one, or nothing.
+    #[test]
+    fn what_is_cut_is_judged_as_if_it_were_whole_or_not_at_all(frame in frame(), asks in any::<bool>()) {
+        let asked = if asks { ON_REQUEST } else { 0 };
+        let whole = look(&frame, frame.len(), asked);
+        prop_assert!(!is_cut(&frame, frame.len(), &whole));
+        for captured in 0..frame.len() {
+            let found = look(&frame[..captured], frame.len(), asked);
+            if !is_cut(&frame[..captured], frame.len(), &found) {
+                prop_assert_eq!(found, whole, "{} of {:02x?}", captured, &frame);
+            }
+        }
+    }
+}
+
+/// An SCTP packet that really has no ports is well-formed, and only what was not captured is cut.
+#[test]
+fn sctp_without_ports_is_cut_where_it_has_them() {
+    for (payload, captured, cut) in [(12, 34, true), (12, 37, true), (12, 38, false), (3, 34, false)] {
+        let mut frame = vec![2; 12];
+        frame.extend([8, 0, 0x45, 0, 0, 20 + payload, 0, 0, 0, 0, 64, 132, 0, 0]);
+        frame.extend([192, 0, 2, 1, 192, 0, 2, 2]);
+        frame.extend([0, 1, 0x13, 0x88]);
+        frame.resize(60, 0);
+        let found = look(&frame[..captured], frame.len(), 0);
+        let ports = found.map(|facts| facts.ports);
+        assert_eq!(
+            is_cut(&frame[..captured], frame.len(), &found),
+            cut,
+            "{captured} of {payload}"
+        );
+        assert_eq!(ports, Ok((captured >= 38).then_some((1, 5000))));
+    }
+    assert!(is_cut(&[2; 13], 60, &Err(Malformed::Ethernet)));
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use report::out::Console;
 use report::style::Style;
 use report::table::{Cell, Table};
 use rules::limit::Limiter;
-use rules::{Facts, Malformed, RuleSet, Tables, Verdict};
+use rules::{Malformed, RuleSet, Tables, Verdict};
 use serde::Serialize;
 
 use super::why::Why;
@@ -112,7 +112,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         match explained {
             None => test.take(&packet)?,
             // Earlier packets count for rates.
-            Some(wanted) if wanted > at => drop(why.judge(&packet, |_, _| {})),
+            Some(wanted) if wanted > at => why.pass(&packet),
             Some(_) => return why.explain(&packet).map(|()| 0),
         }
     };
@@ -132,11 +132,6 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         console.either(&tested, &tested.text(&console.style()))?;
     }
     read.map(|()| 0)
-}
-
-/// Whether nothing can be said of a packet, since what is wrong with it may be that a part of its headers was not captured.
-pub(super) fn is_cut(packet: &Packet<'_>, found: &Result<Facts, Malformed>) -> bool {
-    found.is_err() && packet.data.len() < packet.original_len as usize
 }
 
 /// Rules at work.
@@ -195,7 +190,7 @@ impl<'r> Test<'r> {
         tested.packets += 1;
         tested.bytes += u64::from(packet.original_len);
         let said = match &found {
-            found if is_cut(packet, found) => {
+            found if rules::is_cut(packet.data, len, found) => {
                 tested.not_judged += 1;
                 "cut off".to_owned()
             }

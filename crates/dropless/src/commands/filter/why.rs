@@ -6,9 +6,8 @@ use anyhow::Result;
 use capture::input::Packet;
 use dissect::{Clock, Printer, Show, TimeFormat};
 use report::out;
-use rules::{Action, Decision, Groups, RuleSet, Step, Unmet, Verdict, look};
+use rules::{Action, Decision, Facts, Groups, Malformed, RuleSet, Step, Unmet, Verdict, is_cut, look};
 
-use super::test::is_cut;
 use crate::run::output::Output;
 
 /// Rules, and what rates have seen.
@@ -25,11 +24,29 @@ impl<'r> Why<'r> {
         }
     }
 
+    /// What a packet is; `None` where too little of it was captured.
+    fn look(&self, packet: &Packet<'_>) -> Option<Result<Facts, Malformed>> {
+        let len = packet.original_len as usize;
+        let found = look(packet.data, len, self.set.reasons());
+        (!is_cut(packet.data, len, &found)).then_some(found)
+    }
+
     /// Judges a packet as the language means it.
-    pub fn judge(&mut self, packet: &Packet<'_>, step: impl FnMut(usize, Step)) -> Decision {
-        let found = look(packet.data, packet.original_len as usize, self.set.reasons());
+    fn judge(
+        &mut self,
+        packet: &Packet<'_>,
+        found: &Result<Facts, Malformed>,
+        step: impl FnMut(usize, Step),
+    ) -> Decision {
         let time_ns = packet.time_ns.map_or(0, |time_ns| time_ns.max(0) as u64);
-        self.set.judge(&found, time_ns, &mut self.groups, step)
+        self.set.judge(found, time_ns, &mut self.groups, step)
+    }
+
+    /// Accounts for a packet before the one that is explained.
+    pub fn pass(&mut self, packet: &Packet<'_>) {
+        if let Some(found) = self.look(packet) {
+            self.judge(packet, &found, |_, _| {});
+        }
     }
 
     /// Prints how a packet is judged.
@@ -39,12 +56,11 @@ impl<'r> Why<'r> {
         Printer::new(clock, Show { ethernet: true }).line(&mut line.text, packet);
         line.flush()?;
         let set = self.set;
-        let found = look(packet.data, packet.original_len as usize, set.reasons());
-        if is_cut(packet, &found) {
+        let Some(found) = self.look(packet) else {
             return Ok(out::print_stdout(
                 "cut off: not all of its headers were captured, and so it cannot be judged\n",
             )?);
-        }
+        };
         let mut text = match found {
             Ok(_) => String::new(),
             Err(reason) => format!(
@@ -52,7 +68,7 @@ impl<'r> Why<'r> {
                 reason.name()
             ),
         };
-        let decision = self.judge(packet, |number, step| {
+        let decision = self.judge(packet, &found, |number, step| {
             let rule = &set.rules[number];
             let said = match step {
                 Step::Unmet(unmet) => format!("no: {}", reason(unmet)),

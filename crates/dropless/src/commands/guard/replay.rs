@@ -7,7 +7,7 @@ use capture::input::LinkType;
 use guard::Sample;
 use measure::{GuardSummary, Note, Validity};
 use rules::limit::Limiter;
-use rules::{Count, Counts, Malformed, ON_REQUEST, RuleSet, Tables, Totals, look};
+use rules::{Count, Counts, Malformed, ON_REQUEST, RuleSet, Tables, Totals, is_cut, look};
 
 use super::watch::Watch;
 use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
@@ -83,7 +83,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         first_ns.get_or_insert(now_ns);
         let len = packet.original_len;
         let found = look(packet.data, len as usize, ON_REQUEST);
-        if found.is_err() && packet.data.len() < len as usize {
+        if is_cut(packet.data, len as usize, &found) {
             summary.not_judged += 1;
             continue;
         }
