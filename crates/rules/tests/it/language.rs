@@ -148,6 +148,15 @@ fn says_where_and_what_to_do() {
             "deny non-ip from 10.0.0.0/8",
             "rules:1:6: what is not IP has no addresses, protocol, ports or fragments; leave one of both out",
         ),
+    ] {
+        assert_eq!(problem(text), told);
+    }
+}
+
+/// It would look like a limit, and everything would be within it.
+#[test]
+fn a_rate_of_what_has_no_address_is_refused() {
+    for (text, told) in [
         (
             "rate 100pps per source malformed",
             "rules:1:24: a rate is for each address, and the address of a malformed packet is not believed: this one would limit nothing; write deny or allow",
