@@ -35,6 +35,19 @@ pub enum Kind {
     Took,
 }
 
+impl Kind {
+    /// A torn line begins with one of these.
+    const ALL: [Self; 7] = [
+        Self::Value,
+        Self::File,
+        Self::Directory,
+        Self::Controller,
+        Self::Driver,
+        Self::Module,
+        Self::Took,
+    ];
+}
+
 /// What of a value was in effect, in a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
@@ -109,20 +122,26 @@ impl Journal {
         if let Some((found, fix)) = not_ours(&file.metadata().map_err(failed)?) {
             return Err(Problem::new(&what, found, Fix::advice(fix)));
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
-        // A line without an end was never finished, and its change never made.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        if !text[whole..].is_empty() && !text[whole..].starts_with('{') {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        let whole = bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        let (lines, tail) = bytes.split_at(whole);
+        let lines = std::str::from_utf8(lines)
+            .ok()
+            .filter(|_| tail.is_empty() || is_torn(tail));
+        let Some(lines) = lines else {
             let fix = Fix::advice("name the journal of a dropless tune, or a file that does not exist");
-            return Err(Problem::new(
-                &what,
-                "this file is not a journal of dropless tune",
-                fix,
-            ));
+            let found = "this file is not a journal of dropless tune";
+            return Err(Problem::new(&what, found, fix));
+        };
+        let records = parse(lines, &what)?;
+        // A line without an end was never finished, and its change never made.
+        if !tail.is_empty() {
+            file.set_len(whole as u64).map_err(failed)?;
         }
-        let records = parse(&text[..whole], &what)?;
-        file.set_len(whole as u64).map_err(failed)?;
         sync_directory(&real).map_err(failed)?;
         Ok(Self {
             path: real,
@@ -212,8 +231,9 @@ impl Journal {
 
     fn finish(&self, left: &[Record]) -> io::Result<()> {
         if left.is_empty() {
+            // An empty file may be anybody's, and takes the place of no history.
             if self.records.is_empty() {
-                return fs::remove_file(&self.path);
+                return Ok(());
             }
             // Kept for whoever asks what was done; the next one takes its place.
             fs::rename(&self.path, with_suffix(&self.path, ".undone"))?;
@@ -278,6 +298,20 @@ fn parse(text: &str, what: &str) -> Result<Vec<Record>, Problem> {
         })
     };
     text.lines().enumerate().map(read).collect()
+}
+
+/// Whether these bytes are the beginning of a line of ours. Half a line of JSON says little: an end of somebody else's file,
+/// too, is one, and what is torn is cut off.
+fn is_torn(tail: &[u8]) -> bool {
+    let begins = |kind: &Kind| {
+        let kind = serde_json::to_string(kind).unwrap_or_default();
+        let head = format!("{{\"kind\":{kind},\"path\":\"");
+        let length = head.len().min(tail.len());
+        head.as_bytes()[..length] == tail[..length]
+    };
+    // All that was written may be there but for the end of the line.
+    let is_record = serde_json::from_slice::<Record>(tail).map_or_else(|error| error.is_eof(), |_| true);
+    is_record && Kind::ALL.iter().any(begins)
 }
 
 fn line(record: &Record) -> io::Result<String> {

@@ -3,7 +3,11 @@
 mod kernel;
 mod plan;
 
-use doctor::tune::{Outcome, Plan, Undone, apply, boot, undo};
+use std::os::unix::fs::{chown, symlink};
+use std::path::Path;
+
+use doctor::tune::journal::{DEFAULT, Kind};
+use doctor::tune::{Journal, Outcome, Plan, Undone, apply, boot, undo};
 use doctor::{Change, Finding, Remedy, Verdict};
 use host::cores::CoreSet;
 use host::{PortUri, Problem};
@@ -252,14 +256,82 @@ fn after_a_reboot_only_what_outlives_it_is_taken_back() {
 fn two_tunes_do_not_run_at_once_and_a_torn_line_is_no_change() {
     let machine = Machine::new();
     let journal = machine.journal();
-    let path = std::path::Path::new(doctor::tune::journal::DEFAULT);
-    let other = doctor::tune::Journal::open(&machine.files.sys, path).unwrap_err();
+    let path = Path::new(DEFAULT);
+    let other = Journal::open(&machine.files.sys, path).unwrap_err();
     assert!(other.to_string().contains("another dropless tune"), "{other}");
     drop(journal);
-    machine
-        .files
-        .write(doctor::tune::journal::DEFAULT, "{\"kind\":\"val");
+    machine.files.write(DEFAULT, "{\"kind\":\"val");
     assert_eq!(undone(&machine).len(), 0);
+}
+
+#[test]
+fn what_is_no_journal_is_refused_and_stays_as_it_is() {
+    let machine = Machine::new();
+    let path = machine.files.path(DEFAULT);
+    machine.files.write(DEFAULT, "");
+    machine
+        .journal()
+        .before(Kind::Value, "/proc/x", Some("1"), Some("0"))
+        .unwrap();
+    let ours = std::fs::read_to_string(&path).unwrap();
+    let others = [
+        "{\"data-root\":\"/srv\"}",
+        "{\"data-root\":",
+        "{\"kind\":\"Pod\",\"path\":",
+        "{\"kind\":\"file\",\"path\":\"/srv\"}",
+        "{\"kind\":\"file\",\"path\":1",
+        "{}",
+        "[1",
+        "\0\0\0",
+        "text",
+    ];
+    for (other, before) in others
+        .iter()
+        .flat_map(|other| [(other, ""), (other, ours.as_str())])
+    {
+        let text = format!("{before}{other}");
+        machine.files.write(DEFAULT, &text);
+        let opened = Journal::open(&machine.files.sys, Path::new(DEFAULT));
+        let error = opened.expect_err(&text).to_string();
+        assert!(
+            error.contains("not a journal of dropless tune"),
+            "{text}: {error}"
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+/// The disk was full, or the machine died: at any byte, also in the middle of a character.
+#[test]
+fn a_line_torn_anywhere_is_no_change() {
+    let machine = Machine::new();
+    let path = machine.files.path(DEFAULT);
+    let add = |journal: &mut Journal| journal.before(Kind::File, "/etc/\"ä", Some("ö\n"), None);
+    add(&mut machine.journal()).unwrap();
+    let line = std::fs::read(&path).unwrap();
+    for end in 0..line.len() {
+        for before in [&b""[..], &line] {
+            std::fs::write(&path, [before, &line[..end]].concat()).unwrap();
+            let mut journal = machine.journal();
+            assert_eq!(journal.records().len(), usize::from(!before.is_empty()), "{end}");
+            assert_eq!(std::fs::read(&path).unwrap(), before);
+            add(&mut journal).unwrap();
+            // It has another time.
+            let length = std::fs::read(&path).unwrap().len();
+            assert_eq!(length, before.len() + line.len());
+        }
+    }
+}
+
+/// Whose an empty file is nobody can tell.
+#[test]
+fn an_empty_file_is_a_journal_and_stays() {
+    let machine = Machine::new();
+    let path = machine.files.path(DEFAULT);
+    machine.files.write(DEFAULT, "");
+    assert_eq!(undone(&machine).len(), 0);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    drop(machine.journal());
 }
 
 #[test]
@@ -335,15 +407,15 @@ fn what_is_only_out_of_sight_stays_in_the_journal() {
 fn a_journal_that_others_may_have_made_is_refused() {
     let machine = Machine::new();
     drop(machine.journal());
-    let path = std::path::Path::new(doctor::tune::journal::DEFAULT);
+    let path = Path::new(DEFAULT);
     let real = machine.files.path(path.to_str().unwrap());
     let refused = || {
-        let opened = doctor::tune::Journal::open(&machine.files.sys, path);
+        let opened = Journal::open(&machine.files.sys, path);
         opened.expect_err("it was opened").to_string()
     };
     let other = real.with_extension("other");
     std::fs::rename(&real, &other).unwrap();
-    std::os::unix::fs::symlink(&other, &real).unwrap();
+    symlink(&other, &real).unwrap();
     assert!(refused().contains("a link"), "{}", refused());
     std::fs::remove_file(&real).unwrap();
     std::fs::hard_link(&other, &real).unwrap();
@@ -352,7 +424,7 @@ fn a_journal_that_others_may_have_made_is_refused() {
     drop(machine.journal());
     // Only root can give a file away.
     if nix::unistd::geteuid().is_root() {
-        std::os::unix::fs::chown(&real, Some(12), None).unwrap();
+        chown(&real, Some(12), None).unwrap();
         assert!(refused().contains("another user"), "{}", refused());
     }
 }
