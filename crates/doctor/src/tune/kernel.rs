@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -37,15 +38,26 @@ pub trait Kernel {
         }
     }
 
-    /// Makes an ordinary file hold `text`, wholly or not at all; `None` removes it.
+    /// Makes an ordinary file hold `text`, wholly or not at all; `None` removes it. A link stays one: what it leads to is
+    /// replaced, and stays its owner's.
     fn replace(&self, path: &str, text: Option<&str>) -> io::Result<()> {
-        let real = self.sys().path(path);
         let Some(text) = text else {
-            return fs::remove_file(real);
+            return fs::remove_file(self.sys().path(path));
         };
+        let real = landing(self.sys(), path)?;
+        let old = fs::metadata(&real).ok();
+        self.sweep(path);
+        // A link leads into directories where others may write: no link of theirs is followed, and nothing that was for
+        // some eyes only is for others meanwhile.
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        if old.is_some() {
+            options.mode(0o600);
+        }
         let name = unfinished(&real);
-        let mut file = fs::File::create(&name)?;
-        if let Ok(old) = fs::metadata(&real) {
+        let mut file = options.open(&name)?;
+        if let Some(old) = old {
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
             file.set_permissions(old.permissions())?;
         }
         file.write_all(text.as_bytes())?;
@@ -56,7 +68,9 @@ pub trait Kernel {
     /// Removes what a [`Kernel::replace`] that was killed has left.
     fn sweep(&self, path: &str) {
         // Most often there is nothing.
-        let _ = fs::remove_file(unfinished(&self.sys().path(path)));
+        if let Ok(real) = landing(self.sys(), path) {
+            let _ = fs::remove_file(unfinished(&real));
+        }
     }
 
     /// Makes a directory.
@@ -85,6 +99,27 @@ pub trait Kernel {
         let said = said.trim().lines().next_back().unwrap_or("it failed").to_owned();
         Err(io::Error::other(said))
     }
+}
+
+/// Where what is written to `path` comes to lie: where a link there leads to.
+fn landing(sys: &Sys, path: &str) -> io::Result<PathBuf> {
+    let real = sys.path(path);
+    if !real.is_symlink() {
+        return Ok(real);
+    }
+    let target = match fs::canonicalize(&real) {
+        Ok(target) => target,
+        // What it was made for is not known, and undo would not bring it back.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(io::Error::other("it is a link that leads nowhere"));
+        }
+        Err(error) => return Err(error),
+    };
+    // The machine may be a tree of files.
+    if !target.starts_with(fs::canonicalize(&sys.root)?) {
+        return Err(io::Error::other("it is a link that leads elsewhere"));
+    }
+    Ok(target)
 }
 
 /// The file that is written before it takes the place of `path`.

@@ -3,7 +3,8 @@
 mod kernel;
 mod plan;
 
-use std::os::unix::fs::{chown, symlink};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
 use doctor::tune::journal::{DEFAULT, Kind};
@@ -332,6 +333,69 @@ fn an_empty_file_is_a_journal_and_stays() {
     assert_eq!(undone(&machine).len(), 0);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
     drop(machine.journal());
+}
+
+#[test]
+fn a_link_stays_one_and_a_file_its_owners() {
+    let machine = Machine::new();
+    let sys = &machine.files.sys;
+    let (link, target) = (
+        machine.files.path(boot::DROP_IN),
+        machine.files.path("/srv/grub.cfg"),
+    );
+    machine.files.write("/srv/grub.cfg", "# yours\n");
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink("../../../srv/grub.cfg", &link).unwrap();
+    std::fs::set_permissions(&target, Permissions::from_mode(0o640)).unwrap();
+    // Only root can give a file away.
+    if nix::unistd::geteuid().is_root() {
+        chown(&target, Some(12), Some(34)).unwrap();
+    }
+    let whose = || {
+        let file = std::fs::metadata(&target).unwrap();
+        (file.uid(), file.gid(), file.mode())
+    };
+    let before = whose();
+    // What another user may have put into the way is not written through.
+    machine.files.write("/srv/other", "untouched");
+    symlink("other", machine.files.path("/srv/grub.cfg.dropless-new")).unwrap();
+    let plan = planned(&machine).unwrap();
+    let outcome = boot::install(sys, &mut machine.journal(), &plan.boot).unwrap();
+    assert!(matches!(outcome, Outcome::Took { .. }), "{outcome:?}");
+    assert!(link.is_symlink());
+    assert_eq!(whose(), before);
+    assert!(
+        machine
+            .holds("/srv/grub.cfg")
+            .contains("GRUB_CMDLINE_LINUX_DEFAULT")
+    );
+    // Killed in the middle, what was to take the file's place is left.
+    machine.files.write("/srv/grub.cfg.dropless-new", "half");
+    undo(sys, machine.journal()).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(whose(), before);
+    assert_eq!(machine.holds("/srv/grub.cfg"), "# yours");
+    assert_eq!(machine.holds("/srv/other"), "untouched");
+    assert!(!machine.files.path("/srv/grub.cfg.dropless-new").exists());
+}
+
+#[test]
+fn a_link_that_leads_nowhere_stays_one() {
+    let machine = Machine::new();
+    let sys = &machine.files.sys;
+    let link = machine.files.path(boot::DROP_IN);
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink("nowhere", &link).unwrap();
+    let plan = planned(&machine).unwrap();
+    let outcome = boot::install(sys, &mut machine.journal(), &plan.boot).unwrap();
+    let Outcome::Refused { why } = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(why.contains("a link that leads nowhere"), "{why}");
+    assert!(link.is_symlink() && !link.exists());
+    let report = undo(sys, machine.journal()).unwrap();
+    assert_eq!(report, [(boot::DROP_IN.to_owned(), Undone::AsItWas)]);
+    assert!(link.is_symlink());
 }
 
 #[test]
