@@ -109,12 +109,24 @@ for_prefix() {
     if [ -w "$where" ]; then "$@"; else as_root "$@"; fi
 }
 
+# Removes the files below a prefix that it reads the names of, and directories of ours that are empty then.
+take_away() {
+    while read -r file; do
+        for_prefix "$1" rm -f "$1/$file"
+    done
+    for_prefix "$1" find "$1/share/doc/dropless" -depth -type d -empty -delete
+}
+
 install_below() {
     prefix=$2 stage=$(mktemp -d)
     lay_out "$1" "$prefix" zsh/site-functions
     (cd "$stage" && find . -type f | sed 's|^\./||' && echo "$list") | sort -o "$stage.list"
     mv "$stage.list" "$stage/$list"
     for_prefix "$prefix" mkdir -p "$prefix"
+    # What only an older version has: nobody would know it by the new list.
+    if [ -f "$prefix/$list" ]; then
+        grep -Fvx -f "$stage/$list" "$prefix/$list" | take_away "$prefix"
+    fi
     # Programs that run go on with the file that they have: tar removes an old one before it writes.
     tar -C "$stage" -cf - . | for_prefix "$prefix" tar -C "$prefix" -xf - --no-same-owner --no-overwrite-dir
     say "installed below $prefix; ./dev uninstall --prefix $prefix takes it back"
@@ -125,10 +137,7 @@ uninstall() {
     [ -f "$prefix/$list" ] || die "nothing of ./dev install is below $prefix"
     stage=$(mktemp)
     cp "$prefix/$list" "$stage"
-    while read -r file; do
-        for_prefix "$prefix" rm -f "$prefix/$file"
-    done <"$stage"
-    for_prefix "$prefix" find "$prefix/share/doc/dropless" -depth -type d -empty -delete
+    take_away "$prefix" <"$stage"
     say "removed from $prefix"
 }
 

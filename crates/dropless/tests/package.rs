@@ -12,14 +12,19 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `./dev ARGUMENTS`, which ends well; what it is built into lies below `folder`.
+/// `./dev ARGUMENTS`, which ends well; what it is built into lies below `folder`, and so does where it is called.
 fn dev(folder: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(root().join("dev"));
-    command.args(arguments).current_dir(root());
+    stdout(&ends(folder, arguments))
+}
+
+/// The same, however it ends.
+fn ends(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(root().canonicalize().unwrap().join("dev"));
+    command.args(arguments).current_dir(folder);
     // Packing costs ten times what the rest does, and is dpkg's.
     command.env("DPKG_DEB_COMPRESSOR_TYPE", "none");
     command.env("CARGO_TARGET_DIR", folder);
-    stdout(&command.output().expect("./dev"))
+    command.output().expect("./dev")
 }
 
 fn stdout(output: &Output) -> String {
@@ -173,6 +178,73 @@ fn what_is_installed_below_a_prefix_works_and_can_be_taken_back() {
     dev(folder.path(), &["uninstall", at[0], at[1]]);
     let left: Vec<_> = files(&prefix).into_iter().collect();
     assert_eq!(left, ["share/doc/another/file"]);
+}
+
+/// An older version had other files.
+#[test]
+fn installed_anew_nothing_of_the_old_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("prefix");
+    fs::create_dir(&prefix).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, folder.path().join("program")).unwrap();
+    // Names are those of the folder where it is called.
+    let install = ["install", "--program", "program", "--prefix", "prefix"];
+    dev(folder.path(), &install);
+    let first = files(&prefix);
+    let list = prefix.join("share/doc/dropless/installed.txt");
+    let old = [
+        "share/doc/dropless/old/page.md",
+        "share/man/man1/dropless-old.1.gz",
+    ];
+    let mut text = fs::read_to_string(&list).unwrap();
+    fs::create_dir(prefix.join("share/doc/dropless/old")).unwrap();
+    for name in old {
+        fs::write(prefix.join(name), "old").unwrap();
+        text = format!("{name}\n{text}");
+    }
+    fs::write(&list, text).unwrap();
+    fs::write(prefix.join("share/man/man1/another.1.gz"), "stays").unwrap();
+    dev(folder.path(), &install);
+    let mut second = files(&prefix);
+    assert!(second.remove("share/man/man1/another.1.gz"));
+    assert_eq!(second, first);
+    assert!(!prefix.join("share/doc/dropless/old").exists());
+
+    dev(folder.path(), &["uninstall", "--prefix", "prefix"]);
+    let left: Vec<_> = files(&prefix).into_iter().collect();
+    assert_eq!(left, ["share/man/man1/another.1.gz"]);
+}
+
+#[test]
+fn flags_of_the_other_commands_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("prefix");
+    fs::create_dir_all(prefix.join("share/doc/dropless")).unwrap();
+    fs::write(prefix.join("share/doc/dropless/installed.txt"), "").unwrap();
+    let others: [(&[&str], &str); 3] = [
+        (
+            &["package", "--program", PROGRAM, "--prefix", "prefix"],
+            "./dev package takes no --prefix",
+        ),
+        (
+            &["uninstall", "--prefix", "prefix", "--program", PROGRAM],
+            "./dev uninstall takes no --program",
+        ),
+        (
+            &["install", "--program", PROGRAM, "--perfix", "prefix"],
+            "./dev install takes no --perfix",
+        ),
+    ];
+    for (arguments, words) in others {
+        let before = files(folder.path());
+        let output = ends(folder.path(), arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains(words),
+            "{output:?}"
+        );
+        assert_eq!(files(folder.path()), before);
+    }
 }
 
 fn pages_render(folder: &Path) {
