@@ -375,6 +375,9 @@ fn what_cannot_be_read_is_one_line() {
     refused(&["empty", "--connections"], &["empty is empty"]);
     refused(&["text", "--count", "0"], &["--count 0"]);
     refused(&["text", "--top", "many"], &["--top", "many"]);
+    let run = read(&lab, &["text", "--json", "-e"]);
+    let words = "'--json' cannot be used with '--ethernet'";
+    assert!(run.code == Some(2) && run.stderr.contains(words), "{run}");
     // What was before the damage is told, and then where it is.
     let mut cut = pcap(3);
     cut.truncate(cut.len() - 1);

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{ValueEnum, ValueHint};
+use clap::{ArgGroup, ValueEnum, ValueHint};
 use dissect::TimeFormat;
 
 /// Print packets of capture files, or of a running capture, one line each; or who talks to whom
 #[derive(clap::Args, Debug)]
+#[command(group(ArgGroup::new("statistics").args(["top", "connections"]).multiple(true)))]
 #[command(after_help = "Examples:
   dropless read a.pcapng                        one line a packet, like tcpdump -n
   dropless read a.pcap.gz b.pcapng --count 10   the first ten of both, compressed or not
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(long, help_heading = "Lines")]
     pub utc: bool,
     /// Show addresses of Ethernet and lengths of frames, too
-    #[arg(long, short = 'e', help_heading = "Lines")]
+    #[arg(long, short = 'e', conflicts_with_all = ["json", "top", "connections"], help_heading = "Lines")]
     pub ethernet: bool,
 
     /// Instead of packets, print the N addresses with most bytes
@@ -61,7 +62,13 @@ pub struct Args {
     #[arg(long, help_heading = "Statistics")]
     pub connections: bool,
     /// Addresses and connections remembered at once; beyond, the longest unseen is forgotten, and counted
-    #[arg(long, value_name = "N", default_value = "1M", help_heading = "Statistics")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1M",
+        requires = "statistics",
+        help_heading = "Statistics"
+    )]
     pub flows_max: String,
 
     /// Of a ring: hold up the capture rather than let it overwrite what was not read yet

@@ -139,6 +139,9 @@ wrong! {
     filter_run_of_nothing: ["filter", "run"] => "required arguments", "see dropless filter run --help";
     filter_stop_of_no_interface: ["filter", "stop", "eth999"] => "dropless: eth999: no interface is called eth999", "fix:";
     capture_below_a_file: ["capture", "--port", "ring", "--to", "/etc/passwd/x"] => "Not a directory", "name a file in a directory that is there";
+    flows_of_no_statistics: ["read", "-", "--flows-max", "10"] => "--top <N>|--connections", "see dropless read --help";
+    ethernet_beside_the_top: ["read", "-", "--top", "5", "-e"] => "cannot be used with", "see dropless read --help";
+    ethernet_beside_connections: ["read", "-", "--connections", "-e"] => "cannot be used with", "see dropless read --help";
     filter_that_is_taken_for_a_file: ["read", "-", "udp"] => "no file udp", "A filter is written --filter 'udp'";
     plan_without_end: ["send", "--plan", "/dev/zero"] => "it is a device", "plan.json";
     tap_of_too_many_queues: ["reflect", "--port", "tap:fewer0", "--queues", "5"] => "port tap:fewer0 is a tap", "4 at most";
