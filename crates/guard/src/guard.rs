@@ -78,7 +78,13 @@ impl Guard {
     pub fn observe(&mut self, sample: &Sample) {
         self.packets[0] += u64::from(sample.weight);
         let amount = (u64::from(sample.weight), sample.bits());
-        let met = self.in_force.meeting(&sample.packet);
+        // What is allowed passes before any rule of the guard is asked, and floods nobody.
+        let is_allowed = self.is_allowed(&sample.packet);
+        let met = if is_allowed {
+            None
+        } else {
+            self.in_force.meeting(&sample.packet)
+        };
         let is_met = met.is_some();
         let facts = match &sample.packet {
             Ok(facts) if facts.layer != Layer::Other => facts,
@@ -86,6 +92,7 @@ impl Guard {
             Err(reason) => {
                 match met {
                     Some(block) => block.meet(sample, false),
+                    None if is_allowed => {}
                     None => self.malformed[*reason as usize].add_of(Class::Malformed, amount.0, amount.1),
                 }
                 return;
@@ -94,10 +101,11 @@ impl Guard {
         if let Some(block) = met {
             let before_ns = block.since_ns.saturating_sub(BEFORE_NS);
             block.meet(sample, self.known.knows(facts, before_ns));
-        }
-        let is_allowed = self.is_allowed(&sample.packet);
-        if !is_met {
-            self.count(facts, amount, sample.time_ns, is_allowed);
+        } else {
+            if !is_allowed {
+                self.count(facts, amount);
+            }
+            self.acquaint(facts, sample.time_ns);
         }
         if !is_allowed {
             self.recent.push(Seen {
@@ -109,22 +117,27 @@ impl Guard {
         }
     }
 
-    fn count(&mut self, facts: &Facts, amount: (u64, u64), now_ns: u64, is_allowed: bool) {
+    /// A packet that may be part of a flood, and is learned from. What is allowed is neither: strangers beside it would be
+    /// charged with its rate.
+    fn count(&mut self, facts: &Facts, amount: (u64, u64)) {
         let is_v6 = facts.layer == Layer::V6;
         self.chance ^= self.chance << 13;
         self.chance ^= self.chance >> 7;
         self.chance ^= self.chance << 17;
         let chance = self.chance;
-        self.destinations
-            .count(facts.destination, is_v6, amount.0, |traffic| {
-                traffic.add(facts, amount, chance);
-            });
-        // Who is allowed may send to as many as it likes.
-        if !is_allowed {
-            self.sources.count(facts.source, is_v6, amount.0, |traffic| {
+        for (watched, address) in [
+            (&mut self.destinations, facts.destination),
+            (&mut self.sources, facts.source),
+        ] {
+            watched.count(address, is_v6, amount.0, |traffic| {
                 traffic.add(facts, amount, chance);
             });
         }
+    }
+
+    /// Who speaks with whom; also of those that are allowed, so that rules spare what they send.
+    fn acquaint(&mut self, facts: &Facts, now_ns: u64) {
+        let is_v6 = facts.layer == Layer::V6;
         let [to, from] =
             [facts.destination, facts.source].map(|address| Prefix::of_bits(address, is_v6, 128));
         if !self.in_force.holds(to) && !self.in_force.holds_source(from) {

@@ -8,6 +8,7 @@
     reason = "these are tests"
 )]
 
+mod allowed;
 mod attacks;
 mod limits;
 mod rules_of;
