@@ -40,11 +40,12 @@ fn promtool_finds_nothing_to_say() {
         "--min-rate",
         "1kpps",
         "--backlog=1000000",
+        "--no-huge",
     ];
     let send = ["send", "--port", "ring", "--rate", "5kpps", "--duration", "60s"];
     for (command, moves) in [
         (&[&reflect[..], &MACHINE].concat()[..], true),
-        (&[&search[..], &MACHINE].concat()[..], true),
+        (&search[..], true),
         (&[&send[..], &MACHINE].concat()[..], true),
         (
             &[

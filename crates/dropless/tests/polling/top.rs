@@ -216,7 +216,6 @@ fn a_search_is_one_run_whatever_its_trials_tell() {
             "search",
             "--quiet",
             "--no-huge",
-            "--no-doctor",
             "--max-rate",
             "5kpps",
             "--min-rate",
