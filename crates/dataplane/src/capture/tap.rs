@@ -18,7 +18,7 @@ const SETTLED_NS: u64 = 1_000_000;
 /// How long a worker rests that found nothing: it may share its core with the one that it looks into.
 const REST: Duration = Duration::from_millis(1);
 
-/// What is known of a tap. One writer: the worker that reads it.
+/// What is known of a tap. One writer: the worker that reads it; but for `gone`.
 #[derive(Debug, Default)]
 pub struct TapCounters {
     /// Frames that went by.
@@ -29,6 +29,10 @@ pub struct TapCounters {
     pub no_room: Counter,
     /// 1 once the tap has ended, and all that it copied has come.
     pub ended: Counter,
+    /// 1 once the process that fills it is gone, for whoever sees that to set: nothing comes after what is there.
+    pub gone: Counter,
+    /// 1 once nothing was left in it after that.
+    pub drained: Counter,
     /// 1 if its ring contradicts itself.
     pub damaged: Counter,
     /// When the burst that came last was stamped, ns; 0 if the last look found none.
@@ -39,6 +43,11 @@ impl TapCounters {
     /// Frames that went by and were not copied.
     pub fn lost(&self) -> u64 {
         self.no_time.get() + self.no_room.get()
+    }
+
+    /// Whether all that it copied has come, and nothing more will.
+    pub fn is_empty(&self) -> bool {
+        self.ended.get() == 1 || self.drained.get() == 1
     }
 }
 
@@ -102,8 +111,8 @@ impl Receive for TapReceive {
     }
 
     fn receive(&mut self, into: &mut TapFrames, max: usize) -> usize {
-        // In this order: what is there when it has ended is all.
-        let is_ended = self.consumer.is_ended();
+        // In this order: what is there when it has ended, or its process is gone, is all.
+        let (is_ended, is_gone) = (self.consumer.is_ended(), self.counters.gone.get() == 1);
         let count = self.take(into, max).unwrap_or_else(|_| {
             self.counters.damaged.set(1);
             into.clear();
@@ -118,6 +127,9 @@ impl Receive for TapReceive {
         }
         if count == 0 && is_ended {
             self.counters.ended.set(1);
+        }
+        if count == 0 && is_gone {
+            self.counters.drained.set(1);
         }
         count
     }
@@ -197,10 +209,10 @@ impl Source for TapSource {
     }
 
     fn stamp(&mut self, now: u64) {
-        let stamp = match (self.counters.ended.get(), self.counters.stamp.get()) {
-            (1, _) => now,
-            (_, 0) => now.saturating_sub(SETTLED_NS),
-            (_, stamp) => stamp,
+        let stamp = match self.counters.stamp.get() {
+            _ if self.counters.is_empty() => now,
+            0 => now.saturating_sub(SETTLED_NS),
+            stamp => stamp,
         };
         self.queue.stamp(stamp);
     }

@@ -255,6 +255,38 @@ fn a_full_tap_only_counts() {
     assert_eq!(counters.ended.get(), 1);
 }
 
+/// What a process that was killed left in a tap is read to its end, however long ago it is that the process went.
+#[test]
+fn a_tap_whose_process_is_gone_is_drained() {
+    let worker = Arc::<WorkerCounters>::default();
+    let slot = TapSlot::new(Arc::clone(&worker));
+    let (tap, consumer) = tap(&worker, Direction::In, 2000);
+    slot.leave(Some(tap));
+    let link = MemoryLink::new(1 << 20);
+    let mut tapped = Tapped::new(link.clone(), slot);
+    Receive::renew(&mut tapped);
+    let counters = Arc::<TapCounters>::default();
+    let clock = Clock::from_calibration(0, 0, 1e9);
+    let mut reader = TapReceive::new(consumer, clock, Arc::clone(&counters));
+    assert_eq!(read(&mut reader).len(), 0);
+    assert!(!counters.is_empty(), "its process may yet fill it");
+    for number in 0..3 {
+        link.inject_frame(frame(number, 1_000));
+    }
+    let mut frames = Receive::batch(&tapped);
+    assert_eq!(tapped.receive(&mut frames, 3), 3);
+    // Nobody ends the tap of a process that is killed.
+    std::mem::forget(tapped);
+    counters.gone.set(1);
+    let mut batch = reader.batch();
+    assert_eq!(reader.receive(&mut batch, 64), 3);
+    assert!(!counters.is_empty(), "nobody has looked yet whether that was all");
+    batch.clear();
+    assert_eq!(reader.receive(&mut batch, 64), 0);
+    assert!(counters.is_empty());
+    assert_eq!((counters.ended.get(), counters.seen.get()), (0, 3));
+}
+
 /// A burst of long frames costs no more time than there is: what is left of it is counted. Several taps share that time.
 #[test]
 fn a_burst_of_long_frames_is_copied_as_far_as_there_is_time() {

@@ -106,6 +106,8 @@ pub struct Evidence {
     pub clock_uncertainty_ppm: f64,
     /// What a check of the clock found, one sentence each.
     pub clock_problems: Vec<String>,
+    /// The process of another run whose taps did not end.
+    pub unended_taps: Option<u32>,
     /// Files that lack bytes that were written to them, and how many.
     pub short_files: Vec<(String, u64)>,
     /// The pools at the end, each with the places its lost buffers were last seen, where known.

@@ -78,6 +78,7 @@ impl Verdict {
             path: path.clone(),
             missing: *missing,
         }));
+        reasons.extend(evidence.unended_taps.map(Reason::TapsUnended));
         let copies = Some(evidence.perhaps_copies).filter(|count| *count > 0);
         reasons.extend(copies.map(Reason::PerhapsCopies));
         let contradictions = Some(evidence.contradictions).filter(|count| *count > 0);

@@ -80,6 +80,9 @@ pub enum Reason {
         /// Bytes that are not in it.
         missing: u64,
     },
+    /// What another run's taps saw last is not known.
+    #[error("the run of process {0} was killed, or did not answer: what its taps saw last is not known")]
+    TapsUnended(u32),
     /// Copies may have been taken for packets.
     #[error("{} received packets may be copies of others: the receive queues that saw one sequence were too far apart to compare", format_count(*.0))]
     PerhapsCopies(u64),
@@ -183,6 +186,7 @@ codes! {
     Self::GivenUpByStall { .. } => "given_up_by_stall"
     Self::ClockBad(_) => "clock_bad"
     Self::FileShort { .. } => "file_short"
+    Self::TapsUnended(_) => "tap_not_ended"
     Self::PerhapsCopies(_) => "perhaps_copies"
     Self::Contradicted(_) => "contradicted"
     Self::HeardEachOther(_) => "heard_each_other"

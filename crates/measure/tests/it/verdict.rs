@@ -465,6 +465,7 @@ fn each_reason_is_found_by_itself() {
         ("late_by_stall", Evidence { late: Late { packets: 1, drain_ns: 5, gap_ns: 6, ..Late::default() }, ..good() }),
         ("clock_bad", Evidence { clock_uncertainty_ppm: 101.0, ..good() }),
         ("file_short", Evidence { short_files: vec![("a.pcapng".into(), 5)], ..good() }),
+        ("tap_not_ended", Evidence { unended_taps: Some(7), ..good() }),
         ("perhaps_copies", Evidence { perhaps_copies: 1, ..good() }),
         ("contradicted", Evidence { contradictions: 1, ..good() }),
         ("heard_each_other", Evidence { as_sent: 1, probes: 2, ..good() }),

@@ -180,7 +180,7 @@ impl ActiveCapture {
         let Some(link) = &mut self.link else {
             return Next::Stop;
         };
-        if link.look(total.received, is_over) {
+        if link.look(is_over) {
             Next::Stop
         } else {
             Next::GoOn

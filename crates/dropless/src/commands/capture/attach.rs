@@ -224,6 +224,7 @@ impl Attached {
             let _ = rustix::process::nice(NICE);
         }
         let link = Link {
+            process: self.wanted.process,
             ports: self.host.ports.len(),
             what: format!(
                 "looking into `dropless {}` of process {}",
@@ -232,8 +233,6 @@ impl Attached {
             stream: self.stream,
             taps: taps.iter().map(|_| Arc::default()).collect(),
             asked: None,
-            is_gone: false,
-            taken: 0,
         };
         Ok((link, taps))
     }
@@ -243,6 +242,7 @@ impl Attached {
 pub struct Link {
     /// What is done, in words.
     pub what: String,
+    process: u32,
     /// How many ports it has.
     pub ports: usize,
     stream: UnixStream,
@@ -250,25 +250,21 @@ pub struct Link {
     pub taps: Vec<Arc<TapCounters>>,
     /// When it was asked to end its taps.
     asked: Option<Instant>,
-    /// Its process is gone.
-    is_gone: bool,
-    /// Frames taken at the last look.
-    taken: u64,
 }
 
 impl Link {
-    /// One look, when so many frames have been taken; whether all is over. `is_over` asks the run to end its taps, so that
-    /// nothing is open when the books are made.
-    pub fn look(&mut self, taken: u64, is_over: bool) -> bool {
-        let is_settled = self.is_gone && taken == self.taken;
-        self.taken = taken;
+    /// One look; whether all is over. `is_over` asks the run to end its taps, so that nothing is open when the books are made.
+    pub fn look(&mut self, is_over: bool) -> bool {
         if is_over && self.asked.is_none() {
             self.asked = Some(Instant::now());
             let _ = self.stream.shutdown(Shutdown::Write);
         }
-        self.is_gone = socket::has_ended(&self.stream);
+        if socket::has_ended(&self.stream) {
+            self.taps.iter().for_each(|tap| tap.gone.set(1));
+        }
+        let is_empty = self.taps.iter().all(|tap| tap.is_empty());
         let is_silent = self.asked.is_some_and(|asked| asked.elapsed() > PATIENCE);
-        self.is_whole() || is_settled || is_silent || self.problem().is_some()
+        is_empty || is_silent || self.problem().is_some()
     }
 
     /// Whether all taps have ended, and everything has come.
@@ -290,21 +286,21 @@ impl Link {
         damaged.then(|| "a tap's ring contradicts itself".into())
     }
 
-    /// What went by, and what was lost of it for want of time and of room, when `taken` frames have been taken; and what is
-    /// to be told of that.
-    pub fn counts(&self, taken: u64) -> (u64, [u64; 2], Option<Note>) {
+    /// Whose taps did not end: it was killed, or does not answer.
+    pub fn unended(&self) -> Option<u32> {
+        (!self.is_whole()).then_some(self.process)
+    }
+
+    /// What went by, and what was lost of it for want of time and of room, when `taken` frames have been taken.
+    pub fn counts(&self, taken: u64) -> (u64, [u64; 2]) {
         let sum = |of: fn(&TapCounters) -> u64| self.taps.iter().map(|tap| of(tap)).sum::<u64>();
         let lost = [sum(|tap| tap.no_time.get()), sum(|tap| tap.no_room.get())];
+        let seen = sum(|tap| tap.seen.get());
         if self.is_whole() {
-            return (sum(|tap| tap.seen.get()), lost, None);
+            return (seen, lost);
         }
-        let text =
-            "the run that was looked into died, or did not answer: what its taps saw last is not known";
-        (
-            taken + lost[0] + lost[1],
-            lost,
-            Some(Note::new("tap_not_ended", text)),
-        )
+        // What goes by is told before its copies can be seen, and what was lost of it before both.
+        (seen.max(taken + lost[0] + lost[1]), lost)
     }
 }
 
@@ -319,5 +315,53 @@ pub fn plan(found: &Found, way: Way) -> AttachPlan {
         run,
         received: way != Way::Out,
         sent: way != Way::In,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link() -> (Link, UnixStream) {
+        let (stream, host) = UnixStream::pair().expect("a pair");
+        stream.set_nonblocking(true).expect("it does not block");
+        let link = Link {
+            what: String::new(),
+            process: 7,
+            ports: 1,
+            stream,
+            taps: vec![Arc::default(), Arc::default()],
+            asked: None,
+        };
+        (link, host)
+    }
+
+    /// A worker that has no core takes nothing, and what it has not taken is no end.
+    #[test]
+    fn a_run_that_is_gone_is_over_when_every_tap_was_found_empty() {
+        let (mut link, host) = link();
+        assert!(!link.look(false));
+        drop(host);
+        assert!(
+            (0..100).all(|_| !link.look(false)),
+            "a tap was not read to its end"
+        );
+        link.taps[0].drained.set(1);
+        assert!(!link.look(false), "the other one was not");
+        link.taps[1].drained.set(1);
+        assert!(link.look(false));
+        assert_eq!(link.unended(), Some(7));
+    }
+
+    /// What was told to have gone by, and did not come, is missing, and no less went by than came.
+    #[test]
+    fn what_a_killed_run_told_and_did_not_copy_is_missing() {
+        let (link, _host) = link();
+        link.taps[0].seen.set(9);
+        link.taps[1].no_room.set(1);
+        assert_eq!(link.counts(5), (9, [0, 1]));
+        assert_eq!(link.counts(20), (21, [0, 1]));
+        link.taps.iter().for_each(|tap| tap.ended.set(1));
+        assert_eq!((link.counts(8), link.unended()), ((9, [0, 1]), None));
     }
 }

@@ -25,14 +25,8 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let tapped = job.link.as_ref().map(|link| link.counts(total.received));
-    let ledger = ledger(
-        &ending,
-        tapped.as_ref().map(|(seen, lost, _)| (*seen, *lost)),
-        total,
-        held,
-    );
+    let ledger = ledger(&ending, tapped, total, held);
     let last = statistics(&ending, &job);
-    ending.notes.extend(tapped.and_then(|(_, _, note)| note));
     let problem = job.link.as_ref().and_then(Link::problem);
     ending.died = ending.died.take().or(problem);
     let (mut consumers, mut files) = (Vec::new(), None);
@@ -60,6 +54,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         received: total.received,
         link_losses: ending.link_losses.clone(),
         ports: job.link.as_ref().map_or(ending.ports.len(), |link| link.ports),
+        unended_taps: job.link.as_ref().and_then(Link::unended),
         ..ending.evidence(Role::Capture)
     });
     ending.notes.extend(full_core(&ending.workers, missed(&ending)));
