@@ -90,17 +90,17 @@ impl Mlr {
         }))
     }
 
-    /// Takes its outcome.
-    pub fn record(&mut self, trial: &Trial) {
-        let Some(pending) = self.pending else { return };
+    /// Takes its outcome, and says whether it counts: one that does not is asked for again.
+    pub fn record(&mut self, trial: &Trial) -> bool {
+        let Some(pending) = self.pending else { return false };
         if !self.doubt.accepts(trial) {
             self.invalid_trials += 1;
-            return;
+            return false;
         }
         let charged = self.doubt.charged(trial);
         if self.is_spoiled(pending.load, trial, &charged) {
             self.invalid_trials += 1;
-            return;
+            return false;
         }
         self.trials += 1;
         self.seconds += trial.ask.seconds();
@@ -122,6 +122,7 @@ impl Mlr {
         if self.trials >= TRIALS_MAX && self.pending.take().is_some() {
             self.is_cut = true;
         }
+        true
     }
 
     /// Whether only a moment of our sender's kept the trial from being good, and another one may tell more: it bunched, or it

@@ -91,8 +91,9 @@ impl Search {
         }
     }
 
-    /// Takes the outcome of the trial that [`Search::next`] asked for.
-    pub fn record(&mut self, trial: &Trial) {
+    /// Takes the outcome of the trial that [`Search::next`] asked for, and says whether it counts: one that does not is asked
+    /// for again.
+    pub fn record(&mut self, trial: &Trial) -> bool {
         match self {
             Search::Mlr(search) => search.record(trial),
             Search::Rfc2544(search) => search.record(trial),

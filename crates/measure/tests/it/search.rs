@@ -257,7 +257,7 @@ fn a_search_cut_anywhere_goes_on_the_same() {
                 // The process that goes on knows nothing but the trials.
                 if index == cut {
                     let mut fresh = mlr(&goals, range);
-                    trials[..cut].iter().for_each(|trial| fresh.record(trial));
+                    assert!(trials[..cut].iter().all(|trial| fresh.record(trial)));
                     again = fresh;
                 }
                 let Step::Trial(ask, _) = again.next() else {

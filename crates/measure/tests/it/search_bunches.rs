@@ -136,16 +136,16 @@ fn a_bunched_trial_is_made_again_and_the_third_in_a_row_counts() {
         };
         assert_eq!((purpose.again, search.result().trials), (None, 1));
         assert!(ask.rate_pps < LIMIT_PPS, "{ask:?}");
-        for again in [
-            None,
-            Some(Again::Spoiled(Limit::Sender)),
-            Some(Again::Spoiled(Limit::Sender)),
+        for (again, counts) in [
+            (None, false),
+            (Some(Again::Spoiled(Limit::Sender)), false),
+            (Some(Again::Spoiled(Limit::Sender)), true),
         ] {
             let Step::Trial(same, purpose) = search.next() else {
                 panic!("no trial")
             };
             assert_eq!((same, purpose.again, search.result().trials), (ask, again, 1));
-            search.record(&trial(ask, vec![bunch(100)]));
+            assert_eq!(search.record(&trial(ask, vec![bunch(100)])), counts);
         }
         assert_eq!(search.result().trials, 2);
         assert_eq!(search.result().bunched_trials, 3);

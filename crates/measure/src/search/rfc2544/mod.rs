@@ -164,20 +164,20 @@ impl Rfc2544 {
             })
     }
 
-    /// Takes its outcome.
-    pub fn record(&mut self, trial: &Trial) {
+    /// Takes its outcome, and says whether it counts: one that does not is asked for again.
+    pub fn record(&mut self, trial: &Trial) -> bool {
         let Some((test, ask, _)) = self.wanted() else {
-            return;
+            return false;
         };
         if !self.doubt.accepts(trial) {
             self.invalid_trials += 1;
-            return;
+            return false;
         }
         let charged = self.doubt.charged(trial);
         self.bunched_trials += u64::from(charged.limit(0.0) != trial.limit(0.0));
         if self.is_spoiled(&charged) {
             self.invalid_trials += 1;
-            return;
+            return false;
         }
         self.trials += 1;
         self.seconds += ask.seconds();
@@ -188,6 +188,7 @@ impl Rfc2544 {
             Test::FrameLoss => self.frame_loss.iter_mut().for_each(|test| test.record(&trial)),
             Test::BackToBack => self.back_to_back.iter_mut().for_each(|test| test.record(&trial)),
         }
+        true
     }
 
     /// Whether only our own side kept the trial from being good, and another one may tell more of the path: a single trial
