@@ -223,6 +223,18 @@ fn the_tests_of_rfc_2544_follow_each_other() {
     let (_, lines) = journal(&lab);
     let counted = lines.iter().filter(|line| !is_again(line)).count();
     assert_eq!((counted, lines.len() as u64), (7, run.number("trials")), "{run}");
+    // A burst at a far side that takes nothing more ends as well.
+    let directory = lab
+        .directory()
+        .join(run.json()["run"].as_str().expect("a directory"));
+    let trial = lines
+        .last()
+        .and_then(|line| line["run"].as_str())
+        .expect("the last trial");
+    let burst = std::fs::read_to_string(directory.join(trial).join("plan.json")).expect("its plan");
+    let burst: Value = serde_json::from_str(&burst).expect("JSON");
+    assert_eq!(burst["count"], 1000, "{burst}");
+    assert!(burst["duration_ns"].as_u64() > Some(200_000_000), "{burst}");
 }
 
 /// Whether it was made in the place of one that was spoiled.

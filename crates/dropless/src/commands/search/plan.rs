@@ -24,6 +24,8 @@ const STANDARD_SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1
 const RANGE: f64 = 1000.0;
 /// A range for estimates where the highest rate is not known: only the ratio counts.
 const ANY_PPS: f64 = 1e7;
+/// A burst that has not left so long after it was due never will: its port takes nothing more.
+const BURST_OVERTIME_NS: u64 = 10_000_000_000;
 /// What the start of a run and its report take, about.
 const START_S: f64 = 1.0;
 
@@ -170,7 +172,11 @@ impl SearchPlan {
         };
         (plan.duration_ns, plan.count) = match extent {
             Extent::DurationNs(ns) => (Some(ns), None),
-            Extent::Packets(packets) => (None, Some(packets)),
+            Extent::Packets(packets) => {
+                let seconds = rate_pps.map_or(0.0, |pps| packets as f64 / pps);
+                let ns = (seconds * 1e9) as u64;
+                (Some(ns.saturating_add(BURST_OVERTIME_NS)), Some(packets))
+            }
         };
         plan.seed = self.send.seed.wrapping_add(number) % 1_000_000_000;
         Ok(plan)
