@@ -7,6 +7,9 @@ use wire::{Ip, Parsed, parse};
 use crate::Malformed;
 
 const IPV6_LEN: usize = 40;
+const TCP_LEN: usize = 20;
+const UDP_LEN: usize = 8;
+const ICMP_LEN: usize = 8;
 const PORTS_LEN: usize = 4;
 
 /// What a packet is below its transport.
@@ -86,18 +89,37 @@ pub fn look(frame: &[u8], len: usize, asked: u16) -> Result<Facts, Malformed> {
 }
 
 /// Whether nothing can be said of a packet of `len` bytes whose capture has only `frame`, in which [`look`] `found` this: what
-/// is wrong with it, or that it has no ports, may be since a part of its headers was not captured.
+/// is wrong with it, or that it has no ports, may be since a part of its headers was not captured. What is wrong with the part
+/// that was captured is wrong with the packet.
 pub fn is_cut(frame: &[u8], len: usize, found: &Result<Facts, Malformed>) -> bool {
     if frame.len() >= len {
         return false;
     }
-    let Ok(facts) = found else { return true };
-    // Of what has ports only SCTP is well-formed without them: its header is not looked at.
-    if facts.protocol != SCTP || facts.part == Part::Later || facts.ports.is_some() {
-        return false;
+    match parse(frame) {
+        Parsed::Truncated => true,
+        // Reasons before that one are of IP headers, which are all there.
+        Parsed::Ip(ip) if !matches!(found, Err(reason) if *reason < Malformed::TinyFragment) => {
+            let behind = ip.transport
+                + if ip.later_fragment {
+                    0
+                } else {
+                    looked_at(ip.protocol)
+                };
+            frame.len() < behind && behind <= ip.end
+        }
+        _ => false,
     }
-    let Parsed::Ip(ip) = parse(frame) else { return true };
-    ip.transport + PORTS_LEN <= ip.end
+}
+
+/// Bytes of a transport header without which nothing is known of a packet.
+const fn looked_at(protocol: u8) -> usize {
+    match protocol {
+        TCP => TCP_LEN,
+        UDP => UDP_LEN,
+        ICMP | ICMPV6 => ICMP_LEN,
+        SCTP => PORTS_LEN,
+        _ => 0,
+    }
 }
 
 /// [`look`] at what is not plain, out of line so that plain frames do not pay for it.
@@ -243,8 +265,8 @@ fn transport(frame: &[u8], ip: &Ip, part: Part, asks_flags: bool) -> Result<Deta
     match ip.protocol {
         TCP => {
             let len = payload.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
-            if len < 20 || payload.len() < 20 {
-                return Err(if payload.len() < 20 {
+            if len < TCP_LEN || payload.len() < TCP_LEN {
+                return Err(if payload.len() < TCP_LEN {
                     cut(Malformed::TcpHeader)
                 } else {
                     Malformed::TcpHeader
@@ -267,22 +289,22 @@ fn transport(frame: &[u8], ip: &Ip, part: Part, asks_flags: bool) -> Result<Deta
             };
             let len = usize::from(u16::from_be_bytes([high, low]));
             // The first fragment's length is that of the whole datagram.
-            let fits = payload.len() >= 8
+            let fits = payload.len() >= UDP_LEN
                 && if part == Part::First {
                     len >= payload_len
                 } else {
                     len == payload_len
                 };
-            if fits && len >= 8 {
+            if fits && len >= UDP_LEN {
                 Ok(Detail::None)
-            } else if payload.len() < 8 {
+            } else if payload.len() < UDP_LEN {
                 Err(cut(Malformed::UdpLength))
             } else {
                 Err(Malformed::UdpLength)
             }
         }
         ICMP | ICMPV6 => match payload {
-            [kind, ..] if payload.len() >= 8 => Ok(Detail::Type(*kind)),
+            [kind, ..] if payload.len() >= ICMP_LEN => Ok(Detail::Type(*kind)),
             _ => Err(cut(Malformed::IcmpLength)),
         },
         _ => Ok(Detail::None),

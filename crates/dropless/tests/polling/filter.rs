@@ -105,7 +105,7 @@ fn what_came_before_the_end_of_a_file_that_is_cut_is_told() {
     );
     // SCTP is well-formed without its ports, and is not judged as if it had none.
     let mut sctp = frames(1, 1000);
-    sctp[0].bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132]);
+    sctp[0].bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 132]);
     sctp[0].bytes.truncate(36);
     let sctp = PLAIN.write(&lab, "sctp.pcap", &sctp);
     fs::write(&rules, "deny sctp dport 5000\ndefault allow\n").expect("a rule file");
@@ -113,6 +113,14 @@ fn what_came_before_the_end_of_a_file_that_is_cut_is_told() {
     assert!(tested.stdout.contains("     1 cut off "), "{tested}");
     let why = filter(&lab, &["test", &rules, &sctp, "--why", "1"]);
     assert!(why.stdout.contains("cut off"), "{why}");
+    // What is longer than its frame is so whatever follows.
+    let mut long = frames(1, 1000);
+    long[0].bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132]);
+    long[0].bytes.truncate(36);
+    let long = PLAIN.write(&lab, "long.pcap", &long);
+    fs::write(&rules, "deny malformed ip-length\ndefault allow\n").expect("a rule file");
+    let tested = filter(&lab, &["test", &rules, &long]);
+    assert!(tested.stdout.contains("0 allowed, 1 denied"), "{tested}");
 }
 
 #[test]

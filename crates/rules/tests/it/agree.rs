@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use rules::limit::Limiter;
 use rules::tables::Memo;
 use rules::{Groups, Malformed, ON_REQUEST, Tables, is_cut, look};
+use wire::checksum;
 
 use crate::frames::{frame, good, narrow, part_of_syn, rules, rules_of};
 
@@ -89,6 +90,85 @@ fn sctp_without_ports_is_cut_where_it_has_them() {
         assert_eq!(ports, Ok((captured >= 38).then_some((1, 5000))));
     }
     assert!(is_cut(&[2; 13], 60, &Err(Malformed::Ethernet)));
+}
+
+/// What is wrong with headers that were captured is no work of the cut; what lies behind it may be.
+#[test]
+fn what_is_wrong_before_the_cut_is_wrong() {
+    const LEN: usize = 400;
+    let v4 = |protocol: u8, transport: [u8; 20], change: fn(&mut [u8])| {
+        let mut frame = vec![2; 12];
+        frame.extend([8, 0, 0x45, 0, 1, 0x82, 0, 0, 0, 0, 64, protocol, 0, 0]);
+        frame.extend([192, 0, 2, 1, 192, 0, 2, 2]);
+        frame.extend(transport);
+        change(&mut frame);
+        let sum = checksum::field(checksum::sum(&frame[14..34]));
+        frame[24..26].copy_from_slice(&sum);
+        frame
+    };
+    let tcp = |offset: u8, flags: u8| {
+        let mut header = [0; 20];
+        (header[12], header[13]) = (offset << 4, flags);
+        header
+    };
+    let extension = |more: usize| {
+        let mut frame = vec![2; 12];
+        frame.extend([0x86, 0xDD, 0x60, 0, 0, 0, 1, 90, 60, 64]);
+        frame.extend([1; 16]);
+        frame.extend([2; 16]);
+        frame.extend([60, 0, 0, 0, 0, 0, 0, 0].repeat(more));
+        frame
+    };
+    for (frame, found, cut) in [
+        (v4(6, tcp(5, 2), |_| ()), None, false),
+        (
+            v4(6, tcp(5, 2), |frame| frame[16] = 9),
+            Some(Malformed::IpLength),
+            false,
+        ),
+        (
+            v4(6, tcp(5, 2), |frame| frame[33] = 1),
+            Some(Malformed::Land),
+            false,
+        ),
+        (v4(6, tcp(5, 0), |_| ()), Some(Malformed::TcpFlags), false),
+        (v4(6, tcp(4, 2), |_| ()), Some(Malformed::TcpHeader), false),
+        (v4(17, [0; 20], |_| ()), Some(Malformed::UdpLength), false),
+        (
+            v4(6, tcp(5, 2), |frame| frame[21] = 1),
+            Some(Malformed::TinyFragment),
+            false,
+        ),
+        (
+            v4(6, tcp(5, 2), |frame| frame[14] = 0x54),
+            Some(Malformed::IpHeader),
+            false,
+        ),
+        (extension(8), Some(Malformed::Extensions), false),
+        (extension(7), Some(Malformed::Extensions), true),
+        (
+            v4(6, tcp(5, 2), |frame| frame[14] = 0x4F),
+            Some(Malformed::IpHeader),
+            true,
+        ),
+    ] {
+        let said = look(&frame, LEN, ON_REQUEST);
+        assert_eq!(said.err(), found, "{frame:02x?}");
+        assert_eq!(is_cut(&frame, LEN, &said), cut, "{said:?} of {frame:02x?}");
+    }
+    let mut frame = v4(17, [0; 20], |_| ());
+    frame[25] ^= 1;
+    let said = look(&frame, LEN, ON_REQUEST);
+    assert_eq!(said, Err(Malformed::IpChecksum));
+    assert!(!is_cut(&frame, LEN, &said));
+    // All that can be cut off a header behind those of IP.
+    for (protocol, needs) in [(6, 20), (17, 8), (1, 8)] {
+        let whole = v4(protocol, tcp(5, 2), |_| ());
+        for captured in 34..34 + needs {
+            let said = look(&whole[..captured], LEN, 0);
+            assert!(is_cut(&whole[..captured], LEN, &said), "{captured} of {protocol}");
+        }
+    }
 }
 
 proptest! {

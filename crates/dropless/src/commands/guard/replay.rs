@@ -97,7 +97,8 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
             judge.swap(RuleSet::joined(&[&allowed, &blocks?, &own.set]))?;
             watch.in_force(&judge.set, now_ns, &judge.totals);
         }
-        judge.take(packet.data, len, now_ns);
+        // The guard asks for all reasons, and may know what is wrong with it where these rules do not ask.
+        summary.not_judged += u64::from(!judge.take(packet.data, len, now_ns));
         for line in watch.says() {
             console.human(&format!("{line}\n"))?;
         }
@@ -164,8 +165,12 @@ impl Judge {
         self.counts = none_yet(&self.set);
     }
 
-    fn take(&mut self, data: &[u8], len: u32, now_ns: u64) {
+    /// Whether enough of it was captured for these rules to judge it.
+    fn take(&mut self, data: &[u8], len: u32, now_ns: u64) -> bool {
         let found = look(data, len as usize, self.tables.reasons);
+        if is_cut(data, len as usize, &found) {
+            return false;
+        }
         let decision = self.tables.decide(&found, &self.limiter, now_ns);
         let one = Count {
             packets: 1,
@@ -184,6 +189,7 @@ impl Judge {
             Some(count) => count,
             None => &mut self.counts.default,
         } += one;
+        true
     }
 
     fn finish(mut self) -> (RuleSet, Totals) {
@@ -204,6 +210,25 @@ fn none_yet(set: &RuleSet) -> Counts {
 mod tests {
     use super::*;
 
+    /// Of a packet whose checksum is wrong and whose TCP header was not captured, rules that do not ask for the checksum know
+    /// nothing.
+    #[test]
+    fn what_was_cut_off_meets_no_rule() {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+        frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 6, 0, 0]);
+        frame.extend([10, 0, 0, 1, 192, 0, 2, 1]);
+        for (text, judged) in [
+            ("deny malformed tcp-header\n", false),
+            ("deny malformed ip-checksum\n", true),
+        ] {
+            let set = rules::parse("test", &|_| Ok(text.to_owned())).unwrap();
+            let mut judge = Judge::new(set, rules::limit::WAYS).unwrap();
+            assert_eq!(judge.take(&frame, 60, 1), judged, "{text}");
+            let (set, totals) = judge.finish();
+            assert_eq!(super::judged(&set, &totals).denied, u64::from(judged), "{text}");
+        }
+    }
+
     /// A packet that is denied since there is no place for its group is counted as that, too, as on an interface.
     #[test]
     fn what_found_no_entry_in_the_table_of_rates_is_counted() {
@@ -216,7 +241,7 @@ mod tests {
             frame.extend([10, 0, 0, source, 192, 0, 2, 1]);
             frame.extend([0, 7, 0, 9, 0, 26, 0, 0]);
             frame.resize(60, 0);
-            judge.take(&frame, 60, 1_000_000_000);
+            assert!(judge.take(&frame, 60, 1_000_000_000));
         }
         let (set, totals) = judge.finish();
         let judged = judged(&set, &totals);
