@@ -112,7 +112,7 @@ pub struct GuardSummary {
     pub rules: String,
     /// What became of packets by all rules: of a dry run, by the user's.
     pub judged: Judged,
-    /// Packets of a file whose headers were cut off when they were captured.
+    /// Packets whose headers were cut off: of a file when they were captured, on an interface behind what samples have of them.
     pub not_judged: u64,
     /// Rules that were made, in their order.
     pub blocks: Vec<GuardRule>,

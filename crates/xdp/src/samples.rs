@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+use rules::Malformed;
 
 use crate::program::told;
 use crate::{Error, Filter};
@@ -42,8 +43,8 @@ pub struct Sample {
     pub generation: u32,
     /// It passed.
     pub is_allowed: bool,
-    /// 0, or the number of what is wrong with it + 1.
-    pub malformed: u8,
+    /// What is wrong with it, of what its rules asked for. They had the whole frame.
+    pub malformed: Option<Malformed>,
     /// A rate had no entry left for its group.
     pub is_full: bool,
     /// It is told as one of the denied.
@@ -157,7 +158,9 @@ impl Sample {
             rule: word(12)?,
             generation: word(16)?,
             is_allowed: verdict == 0,
-            malformed,
+            malformed: usize::from(malformed)
+                .checked_sub(1)
+                .and_then(|reason| Malformed::ALL.get(reason).copied()),
             is_full: is_full != 0,
             of_denied: why & OF_DENIED != 0,
             of_all: why & OF_ALL != 0,

@@ -353,6 +353,33 @@ fn a_dry_run_over_a_wire_blocks_nothing() {
     );
 }
 
+/// Samples have the first 256 bytes of a packet; the program has all of it, and a rule by what is not there meets nothing.
+#[test]
+fn headers_that_are_longer_than_a_sample_make_no_rule() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let mut frame = wire.far.mac_bytes("far0").to_vec();
+    frame.extend([2, 0, 0, 0, 0, 1, 0x86, 0xDD, 0x60, 0, 0, 0, 1, 8, 60, 64]);
+    frame.extend([1; 16]);
+    frame.extend([2; 16]);
+    // Destination options of 256 bytes, all of them padding, and UDP.
+    frame.extend([17, 31]);
+    frame.resize(54 + 256, 0);
+    frame.extend([0, 123, 0, 7, 0, 8, 0, 0]);
+    let made = |number: u64| Made::whole(1_700_000_000_000_000_000 + number * MS / 20, frame.clone());
+    let file = PLAIN.write(&lab, "long.pcap", &(0..40_000).map(made).collect::<Vec<_>>());
+    let running = guard(&lab, &wire, &["--threshold", "malformed=2kpps"]);
+    replay(&lab, &wire, &file, &[]);
+    running.signal(Signal::SIGINT);
+    let ended = running.wait(Duration::from_secs(30));
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_eq!(ended.json()["blocks"], Value::Array(Vec::new()), "{ended}");
+    assert!(ended.number("not_judged") > 1000, "{ended}");
+    assert_eq!(ended.json()["judged"]["allowed"], 40_000, "{ended}");
+}
+
 #[test]
 fn a_killed_guard_leaves_nothing_on_its_interface() {
     let Some(lab) = require(&[Need::Namespaces]) else {

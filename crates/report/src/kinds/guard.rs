@@ -254,10 +254,12 @@ fn about(summary: &GuardSummary) -> Sheet<(&'static str, String)> {
         lines.push(("rules", summary.rules.clone()));
     }
     if summary.not_judged > 0 {
-        let cut = format!(
-            "{} with headers that were cut off when they were captured",
-            counted(summary.not_judged, "packet")
-        );
+        let (what, why) = if summary.mode == "replay" {
+            ("packet", "were cut off when they were captured")
+        } else {
+            ("sample", "go on behind its 256 bytes")
+        };
+        let cut = format!("{} with headers that {why}", counted(summary.not_judged, what));
         lines.push(("not judged", cut));
     }
     if summary.further_blocks > 0 {

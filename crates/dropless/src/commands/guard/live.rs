@@ -330,6 +330,7 @@ impl Active {
         let totals = self.kept.detach().or_else(|_| self.kept.totals());
         let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
         self.look_at_packets();
+        summary.not_judged = self.sampler.not_judged();
         summary.judged = self.layers.judged(&totals);
         self.watch.finish(summary, &totals);
         Ok(())

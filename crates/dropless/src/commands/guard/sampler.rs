@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use guard::Sample;
-use rules::{ON_REQUEST, look};
+use rules::{Facts, Malformed, ON_REQUEST, is_cut, look};
 use xdp::{SampleCounts, Samples, Sampling};
 
 use super::pace::{FIRST, Pace};
@@ -19,7 +19,20 @@ pub struct Sampler {
     every: HashMap<u32, u32>,
     current: u32,
     counted: SampleCounts,
+    /// Samples that do not say what their packets are.
+    not_judged: u64,
     pace: Pace,
+}
+
+/// What the packet of a sample is, asked for all reasons; nothing where its headers go on behind what the sample has.
+fn found(sample: &xdp::Sample) -> Option<Result<Facts, Malformed>> {
+    let len = sample.len as usize;
+    let found = look(&sample.data, len, ON_REQUEST);
+    if !is_cut(&sample.data, len, &found) {
+        return Some(found);
+    }
+    // The program looked at the whole frame.
+    sample.malformed.map(Err)
 }
 
 impl Sampler {
@@ -28,6 +41,7 @@ impl Sampler {
             every: HashMap::from([(1, FIRST)]),
             current: FIRST,
             counted: SampleCounts::default(),
+            not_judged: 0,
             pace: Pace::new(),
         }
     }
@@ -55,21 +69,79 @@ impl Sampler {
         let counts = samples.counts()?;
         let missed = counts.all_missed.saturating_sub(self.counted.all_missed);
         self.counted = counts;
-        let of = |sample: &xdp::Sample| Sample {
-            packet: look(&sample.data, sample.len as usize, ON_REQUEST),
-            len: sample.len,
-            weight: *self.every.get(&sample.generation).unwrap_or(&self.current),
-            time_ns: sample.time_ns,
-        };
-        let mut all: Vec<Sample> = told.iter().filter(|sample| sample.of_all).map(of).collect();
+        let mut all = Vec::new();
+        for sample in told.iter().filter(|sample| sample.of_all) {
+            let Some(packet) = found(sample) else {
+                self.not_judged += 1;
+                continue;
+            };
+            all.push(Sample {
+                packet,
+                len: sample.len,
+                weight: *self.every.get(&sample.generation).unwrap_or(&self.current),
+                time_ns: sample.time_ns,
+            });
+        }
         // Several processors told them.
         all.sort_by_key(|sample| sample.time_ns);
         Ok((all, missed))
+    }
+
+    /// How many samples did not say what their packets are.
+    pub fn not_judged(&self) -> u64 {
+        self.not_judged
     }
 
     /// One of how many should be taken from now on, if that is another number.
     pub fn wanted(&mut self, now_ns: u64) -> Option<u32> {
         let count = self.counted.all + self.counted.all_missed;
         self.pace.wanted(now_ns, count, self.current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample of an IPv6 packet with so many bytes of destination options before UDP, and this length in its UDP header.
+    fn sample(options: usize, udp_len: u8, malformed: Option<Malformed>) -> xdp::Sample {
+        let mut frame = vec![2; 12];
+        frame.extend([0x86, 0xDD, 0x60, 0, 0, 0]);
+        frame.extend([((options + 8) >> 8) as u8, (options + 8) as u8, 60, 64]);
+        frame.extend([1; 16]);
+        frame.extend([2; 16]);
+        frame.extend([17, (options / 8 - 1) as u8]);
+        frame.resize(54 + options, 0);
+        frame.extend([0, 123, 0, 7, 0, udp_len, 0, 0]);
+        xdp::Sample {
+            time_ns: 1,
+            len: frame.len() as u32,
+            rule: 0,
+            generation: 1,
+            is_allowed: true,
+            malformed,
+            is_full: false,
+            of_denied: false,
+            of_all: true,
+            data: frame[..frame.len().min(256)].to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_sample_that_is_cut_among_its_headers_says_what_the_program_saw() {
+        let ports =
+            |found: Option<Result<Facts, Malformed>>| found.map(|found| found.map(|facts| facts.ports));
+        assert_eq!(ports(found(&sample(16, 8, None))), Some(Ok(Some((123, 7)))));
+        // Neither how far the options go is to be seen, nor what follows.
+        for options in [200, 208, 1024] {
+            assert_eq!(found(&sample(options, 8, None)), None, "{options}");
+            let malformed = Some(Malformed::UdpLength);
+            let told = found(&sample(options, 9, malformed));
+            assert_eq!(told, Some(Err(Malformed::UdpLength)), "{options}");
+        }
+        // What is wrong before the cut is wrong.
+        let mut other = sample(1024, 8, None);
+        other.data[14] = 0x50;
+        assert_eq!(found(&other), Some(Err(Malformed::IpHeader)));
     }
 }

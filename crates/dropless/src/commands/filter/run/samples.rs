@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use capture::pcapng::{Direction, Interface, PacketHead, Statistics, preamble};
 use measure::{Note, SampleSummary};
 use nix::time::{ClockId, clock_gettime};
-use rules::{Malformed, RuleSet};
+use rules::RuleSet;
 use xdp::{Sample, SampleCounts};
 
 use crate::plan::SamplePlan;
@@ -171,9 +171,9 @@ fn comment(sample: &Sample, set: Option<&RuleSet>) -> String {
         Some((_, None)) => "default deny".to_owned(),
         Some((set, Some(rule))) => format!("{} {}", set.place(rule), rule.text),
     };
-    let reason = usize::from(sample.malformed).checked_sub(1);
-    let reason = reason.and_then(|reason| Malformed::ALL.get(reason));
-    let malformed = reason.map_or_else(String::new, |reason| format!("; malformed: {}", reason.name()));
+    let malformed = sample
+        .malformed
+        .map_or_else(String::new, |reason| format!("; malformed: {}", reason.name()));
     let full = if sample.is_full {
         "; no entry left in the table of rates"
     } else {
