@@ -271,10 +271,15 @@ impl Watch {
         }
     }
 
+    /// Whether what the guard saw of a rule is what whoever judges by it has counted.
+    fn sees_all(&self) -> bool {
+        !self.is_estimate && !self.is_dry
+    }
+
     /// It is told once whoever judges has it no longer, with what it met.
     fn expired(&mut self, mut expired: Expired) {
         let at_s = self.seconds(expired.time_ns);
-        expired.counted = !self.is_estimate;
+        expired.counted = self.sees_all();
         let Some(made) = there(&mut self.rules, &expired.rule) else {
             self.gone(&expired, "it would have met");
             return;
@@ -393,10 +398,11 @@ impl Watch {
     /// What it came to, with what all rules have met; those that never were in force have met nothing.
     pub fn finish(&mut self, summary: &mut GuardSummary, totals: &Totals) {
         self.ended(totals, |_| false);
+        let is_counted = self.sees_all();
         for (rule, packets, known) in self.guard.in_force() {
             if let Some(made) = there(&mut self.rules, &rule) {
                 (made.told.packets, made.told.known_packets) = (packets, known);
-                made.told.counted = !self.is_estimate;
+                made.told.counted = is_counted;
                 if !summary.dry_run {
                     made.settle(totals);
                 }

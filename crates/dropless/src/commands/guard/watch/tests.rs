@@ -237,8 +237,9 @@ fn a_rule_has_met_what_was_counted_while_it_was_in_force() {
         "{after_s:?}"
     );
     assert_eq!(met(false, false), (0, true, None), "it could not be loaded");
-    let (would_have, _, after_s) = met(false, true);
+    let (would_have, counted, after_s) = met(false, true);
     assert!(would_have > 90_000 && after_s.is_none(), "{would_have}");
+    assert!(!counted, "nothing was in force that could count");
 }
 
 #[test]
@@ -263,6 +264,28 @@ fn log_terminal_and_result_say_the_same_of_a_rule_that_went() {
     let mut summary = GuardSummary::default();
     watch.finish(&mut summary, &none);
     assert_eq!(summary.blocks[0].packets, 1234);
+}
+
+/// Also where each packet was seen: what is not in force counts nothing.
+#[test]
+fn nothing_is_counted_by_a_rule_of_a_dry_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut watch, _) = flooded(dir.path(), true);
+    watch.advance(300_000_000_000);
+    let said = watch.says().join("\n");
+    assert!(said.contains("it would have met about "), "{said}");
+    let log = std::fs::read_to_string(dir.path().join("guard.jsonl")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&line["event"], &line["counted"]),
+        (&"expired".into(), &false.into())
+    );
+    let mut summary = GuardSummary {
+        dry_run: true,
+        ..GuardSummary::default()
+    };
+    watch.finish(&mut summary, &Totals::default());
+    assert!(!summary.blocks[0].counted, "{:?}", summary.blocks);
 }
 
 /// Where the count of a rule is lost among those of many, what samples stand for is told, and said to be that.
