@@ -56,8 +56,6 @@ pub struct Rulebook {
     rules: Rules,
     /// And how many had asked when that began.
     reading: Option<(u64, JoinHandle<Result<Rules>>)>,
-    /// The same of those that were read last.
-    handed: u64,
     in_force: RulesInForce,
     /// How often what was read was refused.
     refused: u64,
@@ -72,7 +70,6 @@ impl Rulebook {
         Self {
             path: path.to_path_buf(),
             reading: None,
-            handed: 0,
             in_force: RulesInForce {
                 file: path.display().to_string(),
                 rules: rules.set.rules.len() as u64,
@@ -103,8 +100,7 @@ impl Rulebook {
     /// Who asks is told that this cannot be.
     pub fn ask_in_vain(&mut self, error: &anyhow::Error) {
         self.in_force.heard += 1;
-        self.handed = self.in_force.heard;
-        self.refuse(error);
+        self.refuse_for(self.in_force.heard, error);
     }
 
     fn begin(&mut self) {
@@ -117,8 +113,8 @@ impl Rulebook {
         match std::thread::Builder::new().name("rules".into()).spawn(read) {
             Ok(reading) => self.reading = Some((self.in_force.heard, reading)),
             Err(error) => {
-                self.handed = self.in_force.heard;
-                self.refuse(&anyhow!("cannot start a thread: {error}"));
+                let error = anyhow!("cannot start a thread: {error}");
+                self.refuse_for(self.in_force.heard, &error);
             }
         }
     }
@@ -130,7 +126,6 @@ impl Rulebook {
         let read = reading
             .join()
             .map_err(|_| anyhow!("the thread that read them died"));
-        self.handed = answers;
         // What was read may be older than what is meant now, and comes into force all the same: whoever asks all the time
         // would have nothing otherwise.
         if self.in_force.heard > answers {
@@ -139,7 +134,7 @@ impl Rulebook {
         match read.and_then(|read| read) {
             Ok(rules) => Some(Rules { answers, ..rules }),
             Err(error) => {
-                self.refuse(&error);
+                self.refuse_for(answers, &error);
                 None
             }
         }
@@ -164,13 +159,29 @@ impl Rulebook {
     }
 
     /// They are not, and those before are.
-    pub fn refuse(&mut self, error: &anyhow::Error) {
+    pub fn refuse(&mut self, rules: &Rules, error: &anyhow::Error) {
+        self.refuse_for(rules.answers, error);
+    }
+
+    /// What was read for so many who asked is not in force.
+    fn refuse_for(&mut self, answers: u64, error: &anyhow::Error) {
         self.in_force.asked += 1;
-        self.in_force.answered = self.in_force.answered.max(self.handed);
+        self.in_force.answered = self.in_force.answered.max(answers);
         self.refused += 1;
+        let text = self.stay(error);
+        self.in_force.refused = Some(Note::new("rules_refused", text));
+    }
+
+    /// Rules that nobody asked to read are not in force: that is said, and is nobody's answer.
+    pub fn fail(&mut self, error: &anyhow::Error) {
+        self.stay(error);
+    }
+
+    /// Says why the rules before stay.
+    fn stay(&mut self, error: &anyhow::Error) -> String {
         let text = format!("{error:#}\nthe rules before stay in force").replace('\n', "; ");
         self.news = Some(format!("{text}\n"));
-        self.in_force.refused = Some(Note::new("rules_refused", text));
+        text
     }
 
     /// How often rules were read again, and how often what was read was refused.

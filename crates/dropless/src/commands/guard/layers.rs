@@ -94,7 +94,7 @@ impl Layers {
                 self.blocks = blocks;
                 self.is_due = true;
             }
-            Some(Err(error)) => self.book.refuse(&error),
+            Some(Err(error)) => self.book.fail(&error),
             _ => {}
         }
     }
@@ -127,12 +127,14 @@ impl Layers {
         if !std::mem::take(&mut self.is_due) {
             return None;
         }
-        let mut own = self.next.take();
-        if let Some(Err(error)) = own.as_ref().map(|own| self.may_be(own)) {
+        let own = self.next.take().and_then(|own| match self.may_be(&own) {
+            Ok(()) => Some(own),
             // What the guard found comes into force all the same.
-            self.book.refuse(&error);
-            own = None;
-        }
+            Err(error) => {
+                self.book.refuse(&own, &error);
+                None
+            }
+        });
         let last = own.as_ref().map_or(&self.book.rules().set, |own| &own.set);
         let set = Arc::new(RuleSet::joined(&[
             &self.spared,
@@ -166,9 +168,13 @@ impl Layers {
         self.book.is_generation(generation);
     }
 
-    /// They could not be put in force, and are tried again.
-    pub fn are_refused(&mut self, error: &anyhow::Error) {
-        self.book.refuse(error);
+    /// They could not be put in force, and are tried again, without those of the user that were read again: who asked for
+    /// these has an answer, and nobody else.
+    pub fn are_refused(&mut self, wanted: &Due, error: &anyhow::Error) {
+        match &wanted.own {
+            Some(own) => self.book.refuse(own, error),
+            None => self.book.fail(error),
+        }
         self.again = Some(Instant::now() + AGAIN_AFTER);
     }
 
@@ -185,5 +191,78 @@ impl Layers {
     /// What they and those before them met.
     pub fn judged(&self, totals: &Totals) -> Judged {
         judged(&self.set, totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::GuardSource;
+
+    /// With the rules of this file as the user's own.
+    fn layers(path: PathBuf) -> Layers {
+        let own = Rules::read(&path).unwrap();
+        let plan = GuardPlan {
+            source: GuardSource::File(PathBuf::new()),
+            rules: Some(path),
+            allow: None,
+            thresholds: Vec::new(),
+            learn_ns: None,
+            factor: 5.0,
+            floor_pps: 1,
+            baseline: None,
+            expire_ns: 1,
+            cap: guard::Cap::default(),
+            dry_run: false,
+        };
+        let none = || RuleSet::joined(&[]);
+        let through = ThroughXdp::of_ports(&[]);
+        Layers::new(&plan, (None, through), [none(), none()], own)
+            .unwrap()
+            .0
+    }
+
+    fn stand(layers: &Layers) -> RulesInForce {
+        layers.told(&Totals::default())
+    }
+
+    /// Somebody asked, and what was read waits for rules of the guard that are being loaded.
+    #[test]
+    fn rules_of_the_guard_that_are_refused_answer_nobody_who_asked_for_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own.rules");
+        std::fs::write(&path, "deny udp dport 9\n").unwrap();
+        let mut layers = layers(path);
+        let error = anyhow!("no memory");
+        layers.renew();
+        let ours = layers.due().unwrap();
+        let begun = Instant::now();
+        layers.look(true);
+        while layers.next.is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "they are not read");
+            std::thread::sleep(Duration::from_millis(1));
+            layers.look(false);
+        }
+        layers.are_refused(&ours, &error);
+        let told = stand(&layers);
+        assert_eq!((told.heard, told.asked, told.answered), (1, 0, 0));
+        assert_eq!(told.refused, None, "those that were read are not refused");
+        let said = layers.says();
+        assert!(
+            said.is_some_and(|said| said.contains("no memory")),
+            "but it is said"
+        );
+        // Now it is their turn, and somebody asks again meanwhile.
+        let asked = layers.due().unwrap();
+        layers.look(true);
+        while layers.next.is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "they are not read");
+            std::thread::sleep(Duration::from_millis(1));
+            layers.look(false);
+        }
+        layers.are_refused(&asked, &error);
+        let told = stand(&layers);
+        assert_eq!((told.heard, told.asked, told.answered), (2, 1, 1));
+        assert!(told.refused.is_some());
     }
 }

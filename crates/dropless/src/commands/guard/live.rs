@@ -277,7 +277,7 @@ impl Active {
             }
             Err(error) => self
                 .layers
-                .are_refused(&anyhow!("cannot start a thread: {error}")),
+                .are_refused(&due, &anyhow!("cannot start a thread: {error}")),
         }
     }
 
@@ -301,7 +301,7 @@ impl Active {
                 let told = (&mut self.watch, now, &self.totals);
                 self.layers.are_in_force(loading.due, generation, told);
             }
-            Err(error) => self.layers.are_refused(&error),
+            Err(error) => self.layers.are_refused(&loading.due, &error),
         }
     }
 

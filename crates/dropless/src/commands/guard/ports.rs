@@ -159,7 +159,7 @@ impl Guarding {
                     self.judging.put(rules, look.generations);
                     self.arriving = Some(due);
                 }
-                Err(error) => self.layers.are_refused(&error),
+                Err(error) => self.layers.are_refused(&due, &error),
             }
         }
         if self.loading.is_none() && !self.judging.is_busy() {
@@ -179,7 +179,7 @@ impl Guarding {
             Ok(thread) => self.loading = Some(Loading { due, thread }),
             Err(error) => self
                 .layers
-                .are_refused(&anyhow!("cannot start a thread: {error}")),
+                .are_refused(&due, &anyhow!("cannot start a thread: {error}")),
         }
     }
 }

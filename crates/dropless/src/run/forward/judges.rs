@@ -125,7 +125,7 @@ impl Judges for FileRules {
             if let Some(rules) = self.book.read() {
                 match self.through.shows_tags_to(&rules.set) {
                     Ok(()) => self.judging.put(rules, look.generations),
-                    Err(error) => self.book.refuse(&error),
+                    Err(error) => self.book.refuse(&rules, &error),
                 }
             }
         }

@@ -176,7 +176,7 @@ impl<'p> Active<'p> {
                     self.book.accept(rules);
                     self.book.is_generation(self.kept.generation().into());
                 }
-                Err(error) => self.book.refuse(&error),
+                Err(error) => self.book.refuse(&rules, &error),
             }
         }
         if self.loading.is_some() {
@@ -190,10 +190,10 @@ impl<'p> Active<'p> {
     /// Loads them beside all this: of half a million prefixes that takes a second.
     fn load(&mut self, rules: Rules) {
         if let Some(Err(error)) = self.session.map(|session| session.is_kept_by(&rules.set)) {
-            return self.book.refuse(&error);
+            return self.book.refuse(&rules, &error);
         }
         if let Err(error) = ThroughXdp::interface(&self.plan.interface).shows_tags_to(&rules.set) {
-            return self.book.refuse(&error);
+            return self.book.refuse(&rules, &error);
         }
         let (maker, read) = (self.kept.maker(), rules.clone());
         let loading = std::thread::Builder::new()
@@ -201,7 +201,9 @@ impl<'p> Active<'p> {
             .spawn(move || maker.make(&read.set, &read.tables));
         match loading {
             Ok(loading) => self.loading = Some((rules, loading)),
-            Err(error) => self.book.refuse(&anyhow!("cannot start a thread: {error}")),
+            Err(error) => self
+                .book
+                .refuse(&rules, &anyhow!("cannot start a thread: {error}")),
         }
     }
 
