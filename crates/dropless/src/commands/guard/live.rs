@@ -100,7 +100,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     );
     let level = Level::of(index);
     let lasted = active.begun.elapsed();
-    active.end(&mut summary)?;
+    active.end(&mut summary, end)?;
     summary.duration_s = lasted.as_secs_f64();
     summary.rate_pps = summary.judged.packets() as f64 / summary.duration_s.max(1e-3);
     summary.interrupted = end == End::Asked;
@@ -326,9 +326,12 @@ impl Active {
     }
 
     /// Takes the rules off, and says what they met to the last packet.
-    fn end(&mut self, summary: &mut GuardSummary) -> Result<()> {
-        let totals = self.kept.detach().or_else(|_| self.kept.totals());
-        let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
+    fn end(&mut self, summary: &mut GuardSummary, end: End) -> Result<()> {
+        let (totals, off) = on_interface::take_off(&mut self.kept, &self.interface, end)?;
+        match off {
+            Ok(note) => summary.notes.extend(note),
+            Err(reason) => summary.reasons.push(reason),
+        }
         self.look_at_packets();
         summary.not_judged = self.sampler.not_judged();
         summary.judged = self.layers.judged(&totals);

@@ -8,10 +8,11 @@ pub mod tags;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use measure::{Judged, Note};
 use report::published::State;
-use xdp::{Kept, Mode};
+use rules::Totals;
+use xdp::{AttachError, Kept, Mode};
 
 use super::privileges;
 use super::signals::Interrupt;
@@ -44,6 +45,36 @@ impl End {
             None
         }
     }
+}
+
+/// Takes rules off their interface, which are over by this `end`, and says what they met to the last packet. Where that does not
+/// go as it should, they have met what can be read: with a reason to believe nothing, or a note.
+pub fn take_off(kept: &mut Kept, interface: &str, end: End) -> Result<(Totals, Result<Option<Note>, Note>)> {
+    let (totals, said) = match kept.detach() {
+        Ok(totals) => return Ok((totals, Ok(None))),
+        // Somebody else took them off, and that is told: these counts are final, too.
+        Err(_) if end == End::Displaced => (kept.totals(), Ok(None)),
+        Err(error) => {
+            let said = not_taken_off(&error, interface, kept.is_in_force());
+            (kept.totals(), said)
+        }
+    };
+    let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
+    Ok((totals, said))
+}
+
+/// What is to be said of rules that were not taken off in order, where they are still in force or not.
+fn not_taken_off(error: &AttachError, interface: &str, is_in_force: bool) -> Result<Option<Note>, Note> {
+    if is_in_force {
+        let text = format!(
+            "the rules could not be taken off {interface} ({error}): they judge until this process has ended, and what they meet until then is not counted"
+        );
+        return Err(Note::new("not_taken_off", text));
+    }
+    let text = format!(
+        "the rules are off {interface}, but this did not go as it should ({error}): what they met last may not be counted"
+    );
+    Ok(Some(Note::new("last_not_counted", text)))
 }
 
 /// Gives up what root may and rules on `interface` do not need once they are in force: what is done from here on is what is
@@ -108,6 +139,20 @@ mod tests {
     use measure::InterfaceCheck;
 
     use super::*;
+
+    #[test]
+    fn rules_that_could_not_be_taken_off_are_told() {
+        let error = || AttachError::Other(std::io::Error::from_raw_os_error(1));
+        let reason = not_taken_off(&error(), "eth1", true).expect_err("they judge still");
+        assert_eq!(reason.code, "not_taken_off");
+        assert!(
+            reason.text.contains("eth1") && reason.text.contains("not permitted"),
+            "{}",
+            reason.text
+        );
+        let note = not_taken_off(&error(), "eth1", false).expect("they are off");
+        assert!(note.is_some_and(|note| note.code == "last_not_counted"));
+    }
 
     #[test]
     fn counts_that_the_interface_denies_are_a_reason_to_believe_nothing() {

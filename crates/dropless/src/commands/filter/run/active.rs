@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use measure::Judged;
+use measure::{Judged, Note};
 use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
@@ -17,7 +17,7 @@ use super::samples::Writer;
 use crate::plan::FilterPlan;
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::tags::ThroughXdp;
-use crate::run::on_interface::{End, refusals, total};
+use crate::run::on_interface::{self, End, refusals, total};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::Interrupt;
 use crate::status::{Expected, HealthCheck, StatusBoard};
@@ -29,6 +29,8 @@ const SETS_MAX: usize = 16;
 /// What it came to.
 pub struct Came {
     pub judged: Judged,
+    /// What is to be said of how it was taken off: a note, or a reason to believe nothing.
+    pub off: Result<Option<Note>, Note>,
     pub generation: u64,
     /// How often rules were read again, and how often refused.
     pub reloads: (u64, u64),
@@ -117,19 +119,19 @@ impl<'p> Active<'p> {
     }
 
     /// Takes it off, and says what it met to the last packet.
-    pub fn end(mut self, samples: Option<&mut Writer>) -> Result<Came> {
-        let totals = if self.plan.stay && self.kept.is_in_force() {
-            self.kept.totals().map_err(anyhow::Error::from)
+    pub fn end(mut self, end: End, samples: Option<&mut Writer>) -> Result<Came> {
+        let (totals, off) = if self.plan.stay && self.kept.is_in_force() {
+            let totals = self.kept.totals();
+            let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
+            (totals, Ok(None))
         } else {
-            // Where it is off already, its counts are final, too.
-            let detached = self.kept.detach();
-            detached.or_else(|_| Ok(self.kept.totals()?))
+            on_interface::take_off(&mut self.kept, &self.plan.interface, end)?
         };
         if let Some(writer) = samples {
             self.write(writer);
         }
-        let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
         Ok(Came {
+            off,
             judged: self.book.judged(&totals),
             generation: self.kept.generation().into(),
             reloads: self.book.asked_and_refused(),

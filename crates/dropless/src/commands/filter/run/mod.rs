@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     let end = active.go(&interrupt, &board, console, writer.as_mut());
     let level = Level::of(index);
-    let ended = active.end(writer.as_mut())?;
+    let ended = active.end(end, writer.as_mut())?;
     if let Some(writer) = writer {
         let (samples, note) = writer.finish(ended.samples);
         summary.samples = Some(samples);
@@ -144,6 +144,10 @@ fn say(summary: &FilterSummary, count: &str) {
 }
 
 fn sum_up(summary: &mut FilterSummary, came: Came) {
+    match came.off {
+        Ok(note) => summary.notes.extend(note),
+        Err(reason) => summary.reasons.push(reason),
+    }
     summary.judged = came.judged;
     summary.generation = came.generation;
     (summary.reloads, summary.reloads_refused) = came.reloads;
