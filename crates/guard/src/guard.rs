@@ -3,7 +3,7 @@
 mod cases;
 
 use rules::limit::{Limiter, WAYS};
-use rules::{Facts, Layer, Malformed, Prefix, Verdict};
+use rules::{Facts, Layer, Looked, Malformed, ON_REQUEST, Prefix, Verdict};
 
 use crate::block::{Action, Block, Meets};
 use crate::event::{Blocked, Event, Refused};
@@ -80,13 +80,14 @@ impl Guard {
         let amount = (u64::from(sample.weight), sample.bits());
         // What is allowed passes before any rule of the guard is asked, and floods nobody.
         let is_allowed = self.is_allowed(&sample.packet);
+        let packet = sample.packet.asked(ON_REQUEST);
         let met = if is_allowed {
             None
         } else {
-            self.in_force.meeting(&sample.packet)
+            self.in_force.meeting(&packet)
         };
         let is_met = met.is_some();
-        let facts = match &sample.packet {
+        let facts = match &packet {
             Ok(facts) if facts.layer != Layer::Other => facts,
             Ok(_) => return,
             Err(reason) => {
@@ -145,13 +146,14 @@ impl Guard {
         }
     }
 
-    /// Whether it is never blocked.
-    fn is_allowed(&self, packet: &Result<Facts, Malformed>) -> bool {
+    /// Whether it is never blocked. What is wrong with it that the list does not name is nothing to the list.
+    fn is_allowed(&self, packet: &Looked) -> bool {
         let Some(allowed) = &self.settings.allowed else {
             return false;
         };
+        let packet = packet.asked(allowed.reasons);
         // Rules that allow ask for no rate.
-        allowed.decide(packet, &self.limiter, 0).verdict == Verdict::Allow
+        allowed.decide(&packet, &self.limiter, 0).verdict == Verdict::Allow
     }
 
     /// Decides, at the end of a tick of [`TICK_NS`]. Whether rules changed, [`Guard::generation`] tells.

@@ -1,12 +1,12 @@
 //! A packet that stands for several.
 
-use rules::{Facts, Malformed};
+use rules::Looked;
 
 /// What was seen of a packet, and how many it stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// What `rules::look` found, asked for all reasons.
-    pub packet: Result<Facts, Malformed>,
+    /// What it is.
+    pub packet: Looked,
     /// Its length in bytes, without FCS.
     pub len: u32,
     /// How many packets it stands for; 1 where every one is seen.

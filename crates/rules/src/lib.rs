@@ -9,6 +9,7 @@ pub mod check;
 mod counts;
 mod facts;
 pub mod limit;
+mod looked;
 mod malformed;
 mod prefix;
 mod reference;
@@ -18,6 +19,7 @@ mod text;
 
 pub use counts::{Count, Counts, Spelling, Totals};
 pub use facts::{Detail, Facts, Layer, ON_REQUEST, Part, is_cut, look};
+pub use looked::Looked;
 pub use malformed::Malformed;
 pub use prefix::Prefix;
 pub use reference::{Decision, Groups, Step};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use measure::{Counter, Ticks};
 use rtrb::{Consumer, Producer, RingBuffer};
-use rules::{Facts, Malformed, ON_REQUEST, look};
+use rules::Looked;
 
 use crate::io::Frames;
 
@@ -22,8 +22,8 @@ pub struct Every(AtomicU32);
 /// A frame that stands for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What it is, asked for all reasons.
-    pub packet: Result<Facts, Malformed>,
+    /// What it is.
+    pub packet: Looked,
     /// Its length in bytes, without FCS.
     pub len: u32,
     /// It was one of so many.
@@ -123,7 +123,7 @@ impl Sampler {
             let at = self.skip as usize;
             let len = frames.whole_len(at);
             let sample = Sample {
-                packet: look(frames.bytes(at), len, ON_REQUEST),
+                packet: Looked::at(frames.bytes(at), len),
                 len: len as u32,
                 every: self.drawn,
                 at: now,
@@ -194,7 +194,7 @@ mod tests {
                 frames.clear();
                 while let Some(sample) = far.take() {
                     assert_eq!((sample.every, sample.len, sample.at), (every, 60, Ticks(number)));
-                    let of = u64::from(sample.packet.unwrap().ether_type);
+                    let of = u64::from(sample.packet.plain.unwrap().ether_type);
                     // The number is known modulo 1024, and by its burst.
                     let number = number * 32 + (of & 0x3FF).wrapping_sub(number * 32) % 1024;
                     told[(number % period) as usize] += u64::from(sample.every);

@@ -144,6 +144,32 @@ fn over_a_capture_it_is_told_what_would_have_been_blocked_and_when() {
     );
 }
 
+/// To a list that does not name what is wrong with them, odd packets of a peer are packets of a peer.
+#[test]
+fn odd_packets_of_an_allowed_source_make_no_rule() {
+    let Some(lab) = require(&[]) else { return };
+    let mut frame = udp([2; 6], [10, 0, 0, 1], (5000, 80));
+    frame[23] = 6;
+    // Without any flag.
+    frame[46] = 5 << 4;
+    frame[24..26].fill(0);
+    let sum = checksum::field(checksum::sum(&frame[14..34]));
+    frame[24..26].copy_from_slice(&sum);
+    let made = |number: u64| Made::whole(1_700_000_000_000_000_000 + number * MS / 20, frame.clone());
+    let file = PLAIN.write(&lab, "odd.pcap", &(0..40_000).map(made).collect::<Vec<_>>());
+    for (allowed, rules) in [("10.0.0.1", 0), ("10.0.0.2", 1)] {
+        let allow = lab.path("peers.rules");
+        fs::write(&allow, format!("allow from {allowed}\n")).expect("an allow-list");
+        let allow = allow.display().to_string();
+        let run = lab
+            .dropless(&["guard", "--replay", &file, "--allow", &allow, "--json"])
+            .run();
+        let told = run.json();
+        assert_eq!(told["blocks"].as_array().map(Vec::len), Some(rules), "{run}");
+        assert_eq!(told["judged"]["denied"] == 0, rules == 0, "{run}");
+    }
+}
+
 /// A damaged capture is told of in one line even where nothing else is printed.
 #[test]
 fn a_damaged_capture_is_told_of_quietly() {

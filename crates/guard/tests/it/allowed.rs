@@ -1,9 +1,9 @@
 //! What the allow-list meets passes before any rule of the guard: it floods nobody, and no rule meets it.
 
-use guard::{Event, Settings};
-use rules::{Facts, Malformed, Tables};
+use guard::{Event, Guard, Sample, Settings, TICK_NS};
+use rules::{Facts, Looked, Malformed, Tables};
 
-use crate::world::{Dice, SECOND, World, parse, settings, udp, v4};
+use crate::world::{Dice, SECOND, World, parse, settings, tcp, udp, v4};
 
 /// Who is allowed to send as much as it likes, and was not there before.
 const PEER: u128 = v4([198, 18, 1, 1]);
@@ -81,4 +81,37 @@ fn malformed_packets_that_are_allowed_are_no_flood() {
     world.quiet(2.0);
     world.go_on(2.0, 30_000, |_| Err(Malformed::TcpFlags));
     assert_eq!(world.guard.rules(), "deny malformed tcp-flags\n");
+}
+
+/// What is looked for on request only is nothing to a list that does not name it: it lets such packets of a peer pass.
+#[test]
+fn packets_that_are_malformed_only_to_who_asks_are_allowed_where_the_list_does_not_ask() {
+    const RULE: &str = "deny malformed tcp-flags\n";
+    let rules = |allowed: &str, source: u128| {
+        let mut guard = Guard::new(allowing(allowed), 5);
+        for tick in 0..20_u64 {
+            for number in 0..6000_u64 {
+                let packet = Looked {
+                    plain: Ok(tcp(source, (1024, 23), 0)),
+                    on_request: Malformed::TcpFlags.bit(),
+                };
+                guard.observe(&Sample {
+                    packet,
+                    len: 60,
+                    weight: 1,
+                    time_ns: tick * TICK_NS + number * TICK_NS / 6000,
+                });
+            }
+            guard.tick((tick + 1) * TICK_NS);
+        }
+        guard.rules()
+    };
+    assert_eq!(rules("allow from 198.18.1.1", PEER), "");
+    assert_eq!(rules("allow from 198.18.1.1", v4([198, 51, 100, 9])), RULE);
+    // Whoever names it says what is meant by it.
+    assert_eq!(
+        rules("allow malformed tcp-flags\nallow from 198.18.1.1", PEER),
+        ""
+    );
+    assert_eq!(rules("allow malformed land\nallow from 198.18.1.1", PEER), "");
 }

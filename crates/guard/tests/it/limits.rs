@@ -93,7 +93,7 @@ fn a_flood_that_is_all_there_is_is_blocked() {
     for tick in 0..20_u64 {
         for number in 0..6000_u64 {
             guard.observe(&guard::Sample {
-                packet: Ok(udp(v4([203, 0, tick as u8, number as u8]), (123, 7))),
+                packet: Ok(udp(v4([203, 0, tick as u8, number as u8]), (123, 7))).into(),
                 len: 468,
                 weight: 1,
                 time_ns: tick * guard::TICK_NS + number * guard::TICK_NS / 6000,

@@ -46,7 +46,7 @@ proptest! {
         for _ in 0..6 {
             for at in 0..6000_u64 {
                 let packet = Ok(flood[at as usize % flood.len()]);
-                guard.observe(&Sample { packet, len: 60, weight: 1, time_ns: now_ns + at });
+                guard.observe(&Sample { packet: packet.into(), len: 60, weight: 1, time_ns: now_ns + at });
             }
             now_ns += TICK_NS;
             for event in guard.tick(now_ns) {
@@ -61,7 +61,7 @@ proptest! {
         for facts in flood.iter().chain(&others) {
             let packet = Ok(*facts);
             let before: Vec<u64> = guard.in_force().map(|(_, packets, _)| packets).collect();
-            guard.observe(&Sample { packet, len: 60, weight: 1, time_ns: now_ns });
+            guard.observe(&Sample { packet: packet.into(), len: 60, weight: 1, time_ns: now_ns });
             let met = guard.in_force().zip(before).position(|((_, now, _), before)| now > before);
             let first = set.rules.iter().position(|rule| rule.when.check(&packet).is_ok());
             prop_assert_eq!(met, first, "{:?}\n{}", facts, text);

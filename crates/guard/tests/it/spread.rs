@@ -208,7 +208,7 @@ fn samples_of_many_packets_are_enough() {
         for number in 0..if tick < 310 { 0 } else { 20 } {
             let packet = to_anybody(tcp(BAD, (1024, 23), 2), &mut dice);
             guard.observe(&Sample {
-                packet,
+                packet: packet.into(),
                 len: 60,
                 weight: 64,
                 time_ns: time_ns + number,

@@ -181,7 +181,7 @@ impl World {
                     (attack(&mut self.dice), false)
                 };
                 self.guard.observe(&Sample {
-                    packet,
+                    packet: packet.into(),
                     len: 100,
                     weight: 1,
                     time_ns,

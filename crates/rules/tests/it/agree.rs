@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rules::limit::Limiter;
 use rules::tables::Memo;
-use rules::{Groups, Malformed, ON_REQUEST, Tables, is_cut, look};
+use rules::{Groups, Looked, Malformed, ON_REQUEST, Tables, is_cut, look};
 use wire::checksum;
 
 use crate::frames::{frame, good, narrow, part_of_syn, rules, rules_of};
@@ -90,6 +90,16 @@ fn sctp_without_ports_is_cut_where_it_has_them() {
         assert_eq!(ports, Ok((captured >= 38).then_some((1, 5000))));
     }
     assert!(is_cut(&[2; 13], 60, &Err(Malformed::Ethernet)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(crate::frames::cases(1000)))]
+
+    #[test]
+    fn what_was_looked_at_once_says_what_any_rules_would_find(frame in frame(), asked in any::<u16>()) {
+        let found = Looked::at(&frame, frame.len()).asked(asked);
+        prop_assert_eq!(found, look(&frame, frame.len(), asked), "{:02x?}", frame);
+    }
 }
 
 /// What is wrong with headers that were captured is no work of the cut; what lies behind it may be.

@@ -7,7 +7,7 @@ use capture::input::LinkType;
 use guard::Sample;
 use measure::{GuardSummary, Note, Validity};
 use rules::limit::Limiter;
-use rules::{Count, Counts, Malformed, ON_REQUEST, RuleSet, Tables, Totals, is_cut, look};
+use rules::{Count, Counts, Looked, Malformed, ON_REQUEST, RuleSet, Tables, Totals, is_cut, look};
 
 use super::watch::Watch;
 use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
@@ -82,13 +82,13 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         now_ns = now_ns.max(time_ns.unwrap_or(now_ns));
         first_ns.get_or_insert(now_ns);
         let len = packet.original_len;
-        let found = look(packet.data, len as usize, ON_REQUEST);
-        if is_cut(packet.data, len as usize, &found) {
+        let looked = Looked::at(packet.data, len as usize);
+        if is_cut(packet.data, len as usize, &looked.asked(ON_REQUEST)) {
             summary.not_judged += 1;
             continue;
         }
         watch.observe(&Sample {
-            packet: found,
+            packet: looked,
             len,
             weight: 1,
             time_ns: now_ns,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use guard::Sample;
-use rules::{Facts, Malformed, ON_REQUEST, is_cut, look};
+use rules::{Looked, ON_REQUEST, is_cut};
 use xdp::{SampleCounts, Samples, Sampling};
 
 use super::pace::{FIRST, Pace};
@@ -24,15 +24,15 @@ pub struct Sampler {
     pace: Pace,
 }
 
-/// What the packet of a sample is, asked for all reasons; nothing where its headers go on behind what the sample has.
-fn found(sample: &xdp::Sample) -> Option<Result<Facts, Malformed>> {
+/// What the packet of a sample is; nothing where its headers go on behind what the sample has.
+fn looked(sample: &xdp::Sample) -> Option<Looked> {
     let len = sample.len as usize;
-    let found = look(&sample.data, len, ON_REQUEST);
-    if !is_cut(&sample.data, len, &found) {
-        return Some(found);
+    let looked = Looked::at(&sample.data, len);
+    if !is_cut(&sample.data, len, &looked.asked(ON_REQUEST)) {
+        return Some(looked);
     }
     // The program looked at the whole frame.
-    sample.malformed.map(Err)
+    sample.malformed.map(|reason| Err(reason).into())
 }
 
 impl Sampler {
@@ -71,7 +71,7 @@ impl Sampler {
         self.counted = counts;
         let mut all = Vec::new();
         for sample in told.iter().filter(|sample| sample.of_all) {
-            let Some(packet) = found(sample) else {
+            let Some(packet) = looked(sample) else {
                 self.not_judged += 1;
                 continue;
             };
@@ -101,6 +101,8 @@ impl Sampler {
 
 #[cfg(test)]
 mod tests {
+    use rules::{Facts, Malformed};
+
     use super::*;
 
     /// A sample of an IPv6 packet with so many bytes of destination options before UDP, and this length in its UDP header.
@@ -129,6 +131,7 @@ mod tests {
 
     #[test]
     fn a_sample_that_is_cut_among_its_headers_says_what_the_program_saw() {
+        let found = |sample: &xdp::Sample| looked(sample).map(|looked| looked.asked(ON_REQUEST));
         let ports =
             |found: Option<Result<Facts, Malformed>>| found.map(|found| found.map(|facts| facts.ports));
         assert_eq!(ports(found(&sample(16, 8, None))), Some(Ok(Some((123, 7)))));

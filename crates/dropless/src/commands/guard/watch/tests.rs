@@ -20,7 +20,7 @@ fn udp(source: u32, port: u16, time_ns: u64) -> Sample {
         detail: Detail::None,
     });
     Sample {
-        packet,
+        packet: packet.into(),
         len: 60,
         weight: 1,
         time_ns,
