@@ -263,7 +263,7 @@ mod offset {
         let (question, answer) = (Line::default(), Line::default());
         let deadline = Instant::now() + PATIENCE;
         thread::scope(|scope| {
-            let far = scope.spawn(|| {
+            let far = thread::Builder::new().spawn_scoped(scope, || {
                 pin_to_core(core)?;
                 let mut seen = 0;
                 for _ in 0..rounds {
@@ -271,8 +271,9 @@ mod offset {
                     answer.0.store(tsc_after_loads(), Ordering::Release);
                 }
                 Ok::<_, io::Error>(())
-            });
-            let near = scope.spawn(|| {
+            })?;
+            // Where it cannot be started, the other one loses its patience.
+            let near = thread::Builder::new().spawn_scoped(scope, || {
                 pin_to_core(reference)?;
                 let (mut low, mut high) = (i64::MIN, i64::MAX);
                 let mut answered = 0;
@@ -286,7 +287,7 @@ mod offset {
                     high = high.min(difference(answered, sent));
                 }
                 Ok::<_, io::Error>((low, high))
-            });
+            })?;
             let panicked = || io::Error::other("a measuring thread panicked");
             far.join().map_err(|_| panicked())??;
             near.join().map_err(|_| panicked())?

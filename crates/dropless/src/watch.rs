@@ -1,10 +1,11 @@
 //! Watches cores: a spinning thread on every one, and the kernel's events beside it.
 
-use std::sync::Barrier;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{RwLock, mpsc};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use doctor::Sample;
 use doctor::noise::record::{Record, Recorder};
 use doctor::noise::spin::Stalls;
@@ -50,43 +51,45 @@ pub fn watch(
         ));
     }
     let stop = AtomicBool::new(false);
-    // The loops, and the thread that watches them: attaching to the kernel's events is over before any of them begins.
-    let begin = Barrier::new(list.len() + 1);
+    // Attaching to the kernel's events is over before any of the loops begins.
+    let begin = RwLock::new(());
     let before = Sample::take(sys);
     let mut untraced = None;
     let (stalls, record, interrupted) = std::thread::scope(|scope| -> Result<_> {
-        let loops: Vec<_> = list
-            .iter()
-            .map(|core| {
-                let (begin, stop) = (&begin, &stop);
-                let spin = move || {
-                    let pinned = dpdk::pin_to_core(*core);
-                    let mut stalls = Stalls::with_room(STALLS_MAX);
-                    begin.wait();
-                    if pinned.is_ok() {
-                        stalls.spin(dpdk::tsc, threshold, stop);
-                    }
-                    pinned.map(|()| stalls)
-                };
-                std::thread::Builder::new()
-                    .name(format!("noise-{core}"))
-                    .spawn_scoped(scope, spin)
-            })
-            .collect();
-        if let Some(error) = loops.iter().find_map(|one| one.as_ref().err()) {
-            bail!("cannot start a thread: {error}");
+        let gate = begin.write();
+        // The gate opens behind this: a loop that was started finds that there is nothing to do where another could not be.
+        let stops = AtEnd(|| stop.store(true, Ordering::Relaxed));
+        let (ready, all_ready) = mpsc::channel::<Infallible>();
+        let mut loops = Vec::new();
+        for core in &list {
+            let (begin, stop, ready) = (&begin, &stop, ready.clone());
+            let spin = move || {
+                let pinned = dpdk::pin_to_core(*core);
+                let mut stalls = Stalls::with_room(STALLS_MAX);
+                drop(ready);
+                drop(begin.read());
+                if pinned.is_ok() {
+                    stalls.spin(dpdk::tsc, threshold, stop);
+                }
+                pinned.map(|()| stalls)
+            };
+            let thread = std::thread::Builder::new().name(format!("noise-{core}"));
+            let started = thread.spawn_scoped(scope, spin);
+            loops.push(started.with_context(|| format!("cannot start a thread for core {core}"))?);
         }
         // The loops are where they shall be, and this thread leaves their cores.
         drop(stay);
         placement::leave_to_workers(&list);
         let (mut recorder, why_not) = record(plan, sys);
         untraced = why_not;
-        begin.wait();
-        let stops = AtEnd(|| stop.store(true, Ordering::Relaxed));
+        drop(ready);
+        // Never told anything: it ends when each loop has its room.
+        let _ = all_ready.recv();
+        drop(gate);
         let interrupted = wait(plan, recorder.as_mut(), console, interrupt, board);
         drop(stops);
         let mut all = Vec::new();
-        for (handle, core) in loops.into_iter().flatten().zip(&list) {
+        for (handle, core) in loops.into_iter().zip(&list) {
             let stalls = handle
                 .join()
                 .map_err(|_| anyhow::anyhow!("the loop on core {core} panicked"))?;

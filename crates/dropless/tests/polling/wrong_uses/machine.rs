@@ -2,27 +2,68 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{insist, refused_by, refused_in};
 use crate::support::{Finished, Lab, Namespace, Need, require};
+
+/// A copy of the program that any user may run: the build directory may be closed to others.
+fn open_to_all(lab: &Lab) -> PathBuf {
+    let (program, open) = (lab.path("dropless"), fs::Permissions::from_mode(0o755));
+    fs::copy(env!("CARGO_BIN_EXE_dropless"), &program).expect("copying the program");
+    fs::set_permissions(lab.directory(), open).expect("opening the directory");
+    program
+}
 
 /// Runs the program as a user without any rights.
 fn refused_as_nobody(arguments: &[&str], words: &[&str]) {
     let Some(lab) = require(&[Need::Root, Need::Tool("setpriv")]) else {
         return;
     };
-    // The build directory may be closed to others.
-    let (program, open) = (lab.path("dropless"), fs::Permissions::from_mode(0o755));
-    fs::copy(env!("CARGO_BIN_EXE_dropless"), &program).expect("copying the program");
-    fs::set_permissions(lab.directory(), open).expect("opening the directory");
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
-        .arg(program)
+        .arg(open_to_all(&lab))
         .args(arguments);
     refused_by(command.current_dir(lab.directory()), words);
+}
+
+/// A user of its own may have three threads, of which the program takes one and its signals another.
+#[test]
+fn noise_on_more_cores_than_threads() {
+    let Some(lab) = require(&[
+        Need::Root,
+        Need::Processors(2),
+        Need::Tool("setpriv"),
+        Need::Tool("prlimit"),
+    ]) else {
+        return;
+    };
+    let program = open_to_all(&lab);
+    let (runs, writable) = (lab.path("runs"), fs::Permissions::from_mode(0o777));
+    fs::create_dir(&runs).expect("a directory");
+    fs::set_permissions(&runs, writable).expect("giving it away");
+    let mut command = Command::new("timeout");
+    command
+        .args([
+            "-s",
+            "KILL",
+            "60",
+            "setpriv",
+            "--reuid",
+            "65533",
+            "--regid",
+            "65533",
+            "--clear-groups",
+        ])
+        .args(["--", "prlimit", "--nproc=3", "--"])
+        .arg(program)
+        .args(["noise", "--no-trace", "--cores", "0,1", "--duration", "100ms"]);
+    refused_by(
+        command.current_dir(lab.directory()),
+        &["cannot start a thread for core"],
+    );
 }
 
 #[test]
