@@ -303,6 +303,23 @@ fn pcap(count: u64) -> Vec<u8> {
     MICROSECONDS.bytes(&packets.collect::<Vec<_>>())
 }
 
+/// Connections have the day, unless the time of day alone is asked for.
+#[test]
+fn times_of_connections_are_written_as_asked() {
+    let Some(lab) = require(&[]) else { return };
+    std::fs::write(lab.path("a.pcap"), pcap(1)).expect("a file");
+    for (format, has, has_not) in [
+        (&[][..], "1970-01-01 00:00:00", "epoch"),
+        (&["--time", "date"], "1970-01-01 00:00:00", "epoch"),
+        (&["--time", "clock"], "00:00:00", "1970"),
+        (&["--time", "epoch"], "0.000000", "00:00:00"),
+    ] {
+        let run = read(&lab, &[&["a.pcap", "--connections", "--utc"], format].concat());
+        assert_eq!(run.code, Some(0), "{run}");
+        assert!(run.stdout.contains(has) && !run.stdout.contains(has_not), "{run}");
+    }
+}
+
 /// What libpcap chooses of a file it chooses here, of every kind of link.
 #[test]
 fn a_filter_chooses_what_tcpdump_chooses() {

@@ -37,17 +37,16 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
 
-    /// How times are written: clock (time of day), date (with the date) or epoch (seconds since 1970)
+    /// How times are written: clock (time of day), date (with the date) or epoch (seconds since 1970) [default: clock]
     #[arg(
         long,
         value_name = "FORMAT",
         value_enum,
         hide_possible_values = true,
-        default_value_t,
         conflicts_with = "json",
         help_heading = "Lines"
     )]
-    pub time: Time,
+    pub time: Option<Time>,
     /// Write times in UTC [default: the local time zone]
     #[arg(long, help_heading = "Lines")]
     pub utc: bool,
@@ -77,10 +76,9 @@ pub struct Args {
 }
 
 /// What `--time` takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Time {
     /// The time of day
-    #[default]
     Clock,
     /// With the date
     Date,

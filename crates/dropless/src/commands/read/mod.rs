@@ -25,6 +25,10 @@ const EXIT_LOST: u8 = 1;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
+    ensure!(
+        args.top.is_none() || args.connections || (args.time.is_none() && !args.utc),
+        "--top has no times that --time or --utc could change; leave them out, or add --connections"
+    );
     let wanted = optional(args.count.as_deref(), "--count", nonzero_count)?;
     let chosen = Chosen::new(args.filter.as_deref())?;
     let mut reading = Reading::new(Sink::new(args)?, (chosen, wanted), Interrupt::install()?);

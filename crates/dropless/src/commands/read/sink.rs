@@ -5,7 +5,7 @@ use capture::input::Packet;
 use dissect::{Clock, Printer, Show, TimeFormat};
 use serde::Serialize;
 
-use super::Args;
+use super::args::{Args, Time};
 use super::statistics::Statistics;
 use crate::run::output::Output;
 
@@ -41,7 +41,8 @@ impl Sink {
             let show = Show {
                 ethernet: args.ethernet,
             };
-            Form::Lines(Printer::new(Clock::new(args.time.format(), args.utc), show))
+            let format = args.time.map_or(TimeFormat::Clock, Time::format);
+            Form::Lines(Printer::new(Clock::new(format, args.utc), show))
         };
         Ok(Self {
             form,

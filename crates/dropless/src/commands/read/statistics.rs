@@ -6,7 +6,7 @@ use dissect::flow::{Connection, Connections, Count, End, Evicted, Talker, Talker
 use dissect::{Clock, TimeFormat, View};
 use serde::Serialize;
 
-use super::args::{Args, Time};
+use super::args::Args;
 use super::tables;
 use crate::plan::{nonzero_count, optional};
 use crate::run::output::Output;
@@ -61,8 +61,8 @@ impl Statistics {
         // An hour without its day says little of what may have lasted for days.
         let format = match args.time {
             _ if args.json => TimeFormat::Iso,
-            Time::Epoch => TimeFormat::Epoch,
-            _ => TimeFormat::Date,
+            Some(time) => time.format(),
+            None => TimeFormat::Date,
         };
         Ok(Self {
             all: Count::default(),

@@ -141,6 +141,8 @@ wrong! {
     capture_below_a_file: ["capture", "--port", "ring", "--to", "/etc/passwd/x"] => "Not a directory", "name a file in a directory that is there";
     flows_of_no_statistics: ["read", "-", "--flows-max", "10"] => "--top <N>|--connections", "see dropless read --help";
     ethernet_beside_the_top: ["read", "-", "--top", "5", "-e"] => "cannot be used with", "see dropless read --help";
+    times_of_the_top: ["read", "-", "--top", "5", "--time", "epoch"] => "--top has no times", "leave them out, or add --connections";
+    zone_of_the_top: ["read", "-", "--top", "5", "--utc"] => "--top has no times", "leave them out, or add --connections";
     ethernet_beside_connections: ["read", "-", "--connections", "-e"] => "cannot be used with", "see dropless read --help";
     filter_that_is_taken_for_a_file: ["read", "-", "udp"] => "no file udp", "A filter is written --filter 'udp'";
     plan_without_end: ["send", "--plan", "/dev/zero"] => "it is a device", "plan.json";
