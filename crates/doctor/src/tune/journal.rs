@@ -106,6 +106,12 @@ impl Journal {
         if let Some((found, fix)) = fs::symlink_metadata(&real).ok().and_then(|file| not_ours(&file)) {
             return Err(Problem::new(&what, found, Fix::advice(fix)));
         }
+        // Looked into before there is a lock: beside what is refused nothing is left.
+        match File::open(&real) {
+            Ok(mut file) => drop(read(&mut file, &what, &failed)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
         let lock = ours(&with_suffix(&real, ".lock")).map_err(failed)?;
         let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|_| {
             let fix = Fix::advice("wait until it has ended");
@@ -122,25 +128,10 @@ impl Journal {
         if let Some((found, fix)) = not_ours(&file.metadata().map_err(failed)?) {
             return Err(Problem::new(&what, found, Fix::advice(fix)));
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        let whole = bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
-        let (lines, tail) = bytes.split_at(whole);
-        let lines = std::str::from_utf8(lines)
-            .ok()
-            .filter(|_| tail.is_empty() || is_torn(tail));
-        let Some(lines) = lines else {
-            let fix = Fix::advice("name the journal of a dropless tune, or a file that does not exist");
-            let found = "this file is not a journal of dropless tune";
-            return Err(Problem::new(&what, found, fix));
-        };
-        let records = parse(lines, &what)?;
+        let (records, whole) = read(&mut file, &what, &failed)?;
         // A line without an end was never finished, and its change never made.
-        if !tail.is_empty() {
-            file.set_len(whole as u64).map_err(failed)?;
+        if let Some(whole) = whole {
+            file.set_len(whole).map_err(failed)?;
         }
         sync_directory(&real).map_err(failed)?;
         Ok(Self {
@@ -288,6 +279,30 @@ fn real(sys: &Sys, path: &Path) -> PathBuf {
 /// The kernel's name for this boot; the same nothing on trees that have none.
 pub fn boot_id(sys: &Sys) -> String {
     sys.text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// What stands in a journal, and how many bytes of it are whole where its last line was torn.
+fn read(
+    file: &mut File,
+    what: &str,
+    failed: &impl Fn(io::Error) -> Problem,
+) -> Result<(Vec<Record>, Option<u64>), Problem> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    let (lines, tail) = bytes.split_at(whole);
+    let lines = std::str::from_utf8(lines)
+        .ok()
+        .filter(|_| tail.is_empty() || is_torn(tail));
+    let Some(lines) = lines else {
+        let fix = Fix::advice("name the journal of a dropless tune, or a file that does not exist");
+        let found = "this file is not a journal of dropless tune";
+        return Err(Problem::new(what, found, fix));
+    };
+    Ok((parse(lines, what)?, (!tail.is_empty()).then_some(whole as u64)))
 }
 
 fn parse(text: &str, what: &str) -> Result<Vec<Record>, Problem> {

@@ -275,6 +275,8 @@ fn what_is_no_journal_is_refused_and_stays_as_it_is() {
         .before(Kind::Value, "/proc/x", Some("1"), Some("0"))
         .unwrap();
     let ours = std::fs::read_to_string(&path).unwrap();
+    let lock = machine.files.path(&format!("{DEFAULT}.lock"));
+    std::fs::remove_file(&lock).unwrap();
     let others = [
         "{\"data-root\":\"/srv\"}",
         "{\"data-root\":",
@@ -299,6 +301,7 @@ fn what_is_no_journal_is_refused_and_stays_as_it_is() {
             "{text}: {error}"
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        assert!(!lock.exists(), "{text}: a lock was left beside it");
     }
 }
 
