@@ -30,7 +30,9 @@ minutes=${1:-1}
 [ $# -eq 0 ] || shift
 seconds=$(awk -v minutes="$minutes" 'BEGIN { if (minutes + 0 <= 0) exit 1; printf "%.0f", minutes * 60 }') ||
     die "usage: ./dev fuzz [MINUTES [CRATE/TARGET...]] | --check"
-tools=$PWD/$target_dir/tools
+# cargo-fuzz builds in another directory.
+case $target_dir in /*) ;; *) target_dir=$PWD/$target_dir ;; esac
+tools=$target_dir/tools
 PATH=$tools/bin:$PATH
 have cargo-fuzz || { say "installing: cargo-fuzz" && cargo install --quiet cargo-fuzz --root "$tools"; } || die "cargo-fuzz could not be installed"
 
@@ -55,7 +57,7 @@ fuzz() {
         # Named by what is in it: golden files share a name.
         [ ! -f "$seed" ] || cp "$seed" "$corpus/$(cksum <"$seed" | tr ' ' -)"
     done
-    cargo fuzz run --sanitizer none --fuzz-dir "$place" --target-dir "$PWD/$target_dir/fuzz" "$name" -- \
+    cargo fuzz run --sanitizer none --fuzz-dir "$place" --target-dir "$target_dir/fuzz" "$name" -- \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
 }
 
