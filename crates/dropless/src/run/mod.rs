@@ -220,10 +220,16 @@ pub trait Summary: Outcome + RunResult {
     /// (`Totals::sent`), whatever of it was not sent: a counter of metrics never falls.
     fn total(&self, state: &mut State);
 
+    /// The time that its rates are of, s.
+    fn rated_s(&self) -> f64 {
+        self.duration_s()
+    }
+
     /// Makes the state that was told last what the result says.
     fn settle(&self, state: &mut State) {
         self.total(state);
         state.elapsed_s = self.duration_s();
+        state.rate.over_s = self.rated_s();
         state.ports = RunResult::ports(self).to_vec();
         state.queues = self.queues().to_vec();
         end_workers(&mut state.workers, RunResult::workers(self));

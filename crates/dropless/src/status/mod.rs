@@ -128,12 +128,20 @@ impl StatusBoard {
         self.last.borrow()
     }
 
-    /// Tells the end: `last` changes the final state to what the books say. Its rates are those of the whole run.
+    /// Tells the end: `last` changes the final state to what the books say. Its rates are those of the whole run, over its
+    /// time unless `last` says over which.
     pub fn end(&self, ended: Ended, last: impl FnOnce(&mut State)) {
         self.stopping();
         let mut state = self.last.take();
+        // That of the last second.
+        state.rate.over_s = 0.0;
         last(&mut state);
-        state.rate = meter::mean(&state.total, state.elapsed_s);
+        let over_s = if state.rate.over_s > 0.0 {
+            state.rate.over_s
+        } else {
+            state.elapsed_s
+        };
+        state.rate = meter::mean(&state.total, over_s);
         let reason = if ended.verdict.is_empty() {
             "the run was aborted"
         } else {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::support::pcap_file::{PLAIN, frames};
+use crate::support::served::serve;
 use crate::support::terminal::{LIVE_VARIABLE as VARIABLE, Terminal};
 use crate::support::wire::{assert_conserved, assert_valid_but_for_time};
 use crate::support::{Lab, Running, require, until};
@@ -164,6 +166,32 @@ fn the_last_values_of_a_run_that_ends_stay() {
         let mean = summary[format!("rate_{rate}_pps")].as_f64().expect("a rate");
         let told = told["rate"][format!("{rate}_pps")].as_f64().expect("a rate");
         assert!((told - mean).abs() <= mean * 1e-9, "{rate}: {told}, {mean}");
+    }
+}
+
+/// Of a run of one packet the time from the first to the last says nothing.
+#[test]
+fn the_rates_of_short_runs_are_those_of_their_results() {
+    let Some(lab) = require(&[]) else { return };
+    let file = PLAIN.write(&lab, "three.pcap", &frames(3, 10_000_000));
+    for arguments in [
+        &["send", "--count", "1", "--rate", "100pps"][..],
+        &["send", "--count", "3", "--rate", "max"],
+        &["replay", &file, "--port", "null"],
+    ] {
+        let options = ["--no-huge", "--no-doctor", "--metrics-linger", "10min"];
+        let (running, _) = serve(&lab, &[arguments, &options].concat());
+        let told = || {
+            let top = lab.dropless(&["top", "--json", &running.id().to_string()]);
+            let live = lab.path("live");
+            let told = top.env(VARIABLE, live.to_str().expect("a path")).run();
+            told.json()
+        };
+        assert!(until(LIMIT, || !told()["ended"].is_null()), "{running:?}");
+        let told = told()["rate"]["tx_pps"].as_f64().expect("a rate");
+        let run = running.kill();
+        let mean = run.json()["rate_tx_pps"].as_f64().expect("a rate");
+        assert!((told - mean).abs() <= mean * 1e-9, "{told}: {run}");
     }
 }
 

@@ -279,6 +279,15 @@ fn of_times(times: &TimesSummary, is_timed: bool) -> Vec<Note> {
 }
 
 impl run::Summary for ReplaySummary {
+    fn rated_s(&self) -> f64 {
+        // Of its rate there is one gap less than there are packets.
+        if self.rate_tx_pps > 0.0 {
+            self.sent as f64 / self.rate_tx_pps
+        } else {
+            self.duration_s
+        }
+    }
+
     fn total(&self, state: &mut State) {
         state.total.lost = self.lost();
         state.take_places(&self.ledger);

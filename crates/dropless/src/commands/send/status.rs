@@ -49,6 +49,15 @@ fn totals(wiring: &Wiring, lost: u64, is_awaited: bool) -> Totals {
 }
 
 impl run::Summary for Summary {
+    fn rated_s(&self) -> f64 {
+        // As `rated_s` of the summary had it.
+        if self.sent > 0 {
+            self.sent as f64 / self.rate_tx_pps
+        } else {
+            self.duration_s
+        }
+    }
+
     fn total(&self, state: &mut State) {
         state.done = state.done.map(|done| done.max(1.0));
         state.total = Totals {
