@@ -289,3 +289,24 @@ pub fn host_facts() -> host::Facts {
         }),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn who_lacks_hugepages_is_told_how_to_reserve_them() {
+        let tree = tempfile::tempdir().unwrap();
+        let pages = tree.path().join("sys/kernel/mm/hugepages/hugepages-2048kB");
+        fs::create_dir_all(&pages).unwrap();
+        for (file, count) in [("nr_hugepages", "3"), ("free_hugepages", "1")] {
+            fs::write(pages.join(file), count).unwrap();
+        }
+        let note = ordinary_pages(&Sys::at(tree.path()), 2 << 20, 5 << 20);
+        assert_eq!(note.code, "ordinary_pages");
+        let words = "2 MiB of hugepages free, 5 needed; faster with: echo 5 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+        assert!(note.text.contains(words), "{}", note.text);
+    }
+}

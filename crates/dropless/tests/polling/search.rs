@@ -8,6 +8,7 @@ use crate::support::search::{LIMIT, SHORT, STEADY, goal, journal, lines_of, rate
 use crate::support::wire::assert_refused;
 use crate::support::{Finished, Lab, Running, require, until};
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use serde_json::Value;
 
 fn arguments(lab: &Lab, more: &[&str]) -> crate::support::Dropless {
@@ -248,15 +249,7 @@ fn a_trial_that_somebody_kills_is_made_again() {
     // A goal of its own: trials long enough to be met.
     let goal_of_a_second = ["--goal", "ndr,initial=1s,final=1s,sum=1s", "--max-rate", "10kpps"];
     let running = arguments(&lab, &goal_of_a_second).spawn();
-    let mut trial = None;
-    let is_sending = until(Duration::from_secs(60), || {
-        trial = children(running.id()).first().copied();
-        // Not before it is what it will be: it starts as a copy of its parent.
-        let arguments = trial.and_then(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")).ok());
-        arguments.is_some_and(|arguments| arguments.contains("dropless\0send"))
-    });
-    assert!(is_sending, "{running:?}");
-    nix::sys::signal::kill(trial.expect("a trial"), Signal::SIGKILL).expect("to kill the trial");
+    assert!(kill_trial(&running, None).is_some(), "{running:?}");
     let run = running.wait(LIMIT);
     assert_eq!(run.code, Some(0), "{run}");
     let (_, lines) = journal(&lab);
@@ -264,6 +257,47 @@ fn a_trial_that_somebody_kills_is_made_again() {
     assert!(reason.contains("SIGKILL"), "{reason}");
     assert!(is_again(&lines[1]), "{lines:?}");
     assert_eq!(goal(&run, 0, 0)["throughput_pps"], 10e3, "{run}");
+}
+
+/// Three in a row that cannot be believed are enough.
+#[test]
+fn a_search_whose_trials_are_all_killed_gives_up() {
+    let Some(lab) = require(&[]) else { return };
+    let goal_of_a_second = ["--goal", "ndr,initial=1s,final=1s,sum=1s", "--max-rate", "10kpps"];
+    let running = arguments(&lab, &goal_of_a_second).spawn();
+    let mut last = None;
+    for _ in 0..3 {
+        last = kill_trial(&running, last);
+        assert!(last.is_some(), "{running:?}");
+    }
+    let run = running.wait(LIMIT);
+    assert_eq!(run.code, Some(2), "{run}");
+    let reasons = run.json()["reasons"].clone();
+    let codes: Vec<_> = reasons
+        .as_array()
+        .expect("reasons")
+        .iter()
+        .map(|reason| &reason["code"])
+        .collect();
+    assert_eq!(codes, ["killed", "given_up"], "{run}");
+    assert_eq!(journal(&lab).1.len(), 3, "{run}");
+}
+
+/// Kills the trial that runs, other than the `last` one, and says which it was.
+fn kill_trial(running: &Running, last: Option<Pid>) -> Option<Pid> {
+    let mut trial = None;
+    let is_sending = until(Duration::from_secs(60), || {
+        trial = children(running.id())
+            .first()
+            .copied()
+            .filter(|id| Some(*id) != last);
+        // Not before it is what it will be: it starts as a copy of its parent.
+        let arguments = trial.and_then(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")).ok());
+        arguments.is_some_and(|arguments| arguments.contains("dropless\0send"))
+    });
+    let trial = trial.filter(|_| is_sending)?;
+    nix::sys::signal::kill(trial, Signal::SIGKILL).expect("to kill the trial");
+    Some(trial)
 }
 
 /// Killed, then interrupted, then left to its end: each goes on where the last one was.
@@ -330,6 +364,38 @@ fn an_interrupted_search_goes_on_without_repeating_a_trial() {
         (same.json()["sizes"].clone(), lines_of(&directory).len()),
         (run.json()["sizes"].clone(), lines.len())
     );
+}
+
+/// Of a search that wants more trials than it ever makes, which nobody waits for here: they are copies of its first.
+#[test]
+fn a_search_without_an_end_gives_up() {
+    let Some(lab) = require(&[]) else { return };
+    let endless = [
+        "--goal",
+        "ndr,initial=100ms,final=100ms,sum=1100s",
+        "--max-rate",
+        "10kpps",
+    ];
+    let running = arguments(&lab, &endless).spawn();
+    let (directory, lines) = after_trials(&lab, &running, 1);
+    running.signal(Signal::SIGINT);
+    running.wait(LIMIT);
+    // Whatever a busy machine made of it.
+    let mut good = lines[0].clone();
+    (good["offered"], good["due"], good["invalid"]) = (1000.into(), 1000.into(), Value::Array(Vec::new()));
+    good["lost"] = serde_json::json!({"path": 0, "reflector": 0, "receiver": 0, "sender": 0});
+    good["short"] = Value::Null;
+    let copies = (1..=5000).map(|number| {
+        good["number"] = number.into();
+        format!("{good}\n")
+    });
+    std::fs::write(directory.join("trials.jsonl"), copies.collect::<String>()).expect("a journal");
+    let directory = directory.to_str().expect("a path");
+    let run = lab
+        .dropless(&["search", "--json", "--quiet", "--resume", directory])
+        .run();
+    assert_eq!(run.code, Some(2), "{run}");
+    assert_eq!(run.json()["reasons"][0]["code"], "unsteady", "{run}");
 }
 
 /// Waits until the journal has so many lines.

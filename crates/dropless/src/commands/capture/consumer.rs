@@ -313,3 +313,31 @@ fn notes(written: &Written) -> Vec<Note> {
     }
     notes
 }
+
+#[cfg(test)]
+mod tests {
+    use capture::disk::Packed;
+
+    use super::*;
+
+    #[test]
+    fn files_that_stayed_as_they_were_are_told() {
+        let packed = |failed| Packed {
+            failed,
+            error: Some("no room".to_owned()),
+            ..Packed::default()
+        };
+        let told = |failed| {
+            notes(&Written {
+                packed: Some(packed(failed)),
+                ..Written::default()
+            })
+        };
+        assert!(told(0).is_empty());
+        let [note] = &told(2)[..] else {
+            panic!("not one note")
+        };
+        assert_eq!(note.code, "not_compressed");
+        assert!(note.text.starts_with("2 files were not compressed") && note.text.ends_with("no room"));
+    }
+}

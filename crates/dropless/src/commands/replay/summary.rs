@@ -235,12 +235,14 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
             measure::units::format_duration(ending.clock.ns_from_ticks(job.counters.starved_ticks.get()))
         ),
     );
-    tell(
-        ledger.surplus() > 0,
-        "port_sent_more",
-        "the port counts more packets than were handed to it: somebody else sends through it".into(),
-    );
+    notes.extend(sent_more(ledger));
     notes
+}
+
+/// What the port counted and nobody handed to it.
+fn sent_more(ledger: &Balance) -> Option<Note> {
+    let text = "the port counts more packets than were handed to it: somebody else sends through it";
+    (ledger.surplus() > 0).then(|| Note::new("port_sent_more", text))
 }
 
 /// What of the times of the capture could not be taken as it is; some of it says nothing of a replay that is not `is_timed`
@@ -297,6 +299,14 @@ impl run::Summary for ReplaySummary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_that_others_send_through_is_told() {
+        let told =
+            |left| sent_more(&Balance::of(10, left, [(Place::named(CUT_OFF), 2)])).map(|note| note.code);
+        assert_eq!(told(8), None);
+        assert_eq!(told(9).as_deref(), Some("port_sent_more"));
+    }
 
     #[test]
     fn times_that_could_not_be_taken_as_they_are_are_told() {
