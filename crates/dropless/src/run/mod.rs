@@ -32,6 +32,7 @@ pub(crate) mod preflight;
 pub(crate) mod privileges;
 pub(crate) mod queues;
 pub(crate) mod reflector;
+pub(crate) mod refusing;
 pub(crate) mod reload;
 pub(crate) mod rulebook;
 pub(crate) mod signals;

@@ -83,7 +83,7 @@ impl HealthCheck {
                 self.trouble(now, state)
             }
             // A capture may pause for as long as it likes.
-            Phase::Replaying => match lost_link(state) {
+            Phase::Replaying => match lost_link(state).or_else(|| refused(state)) {
                 None if self.sent.rose.is_some() => return well("packets are sent when they are due"),
                 trouble => trouble.or_else(|| Some("no packet has been sent yet".into())),
             },
@@ -126,6 +126,11 @@ impl HealthCheck {
             .then(|| self.received.trouble(now, self.patience(), "received"))
             .flatten()
     }
+}
+
+fn refused(state: &State) -> Option<String> {
+    let lasts_s = state.refused_s?;
+    Some(format!("the port has taken nothing for {lasts_s:.1} s"))
 }
 
 fn lost_link(state: &State) -> Option<String> {
@@ -238,6 +243,19 @@ mod tests {
         assert_eq!(
             (health.healthy, &*health.reason),
             (false, "port ring has no link")
+        );
+    }
+
+    #[test]
+    fn a_replay_may_pause_but_its_port_must_take_what_is_due() {
+        let (begun, mut pulse) = (Instant::now(), HealthCheck::default());
+        let mut state = state(Phase::Replaying, 1, 0, true);
+        assert!(pulse.judge(begun, &state).healthy);
+        state.refused_s = Some(2.5);
+        let health = pulse.judge(begun + Duration::from_secs(1), &state);
+        assert_eq!(
+            (health.healthy, &*health.reason),
+            (false, "the port has taken nothing for 2.5 s")
         );
     }
 

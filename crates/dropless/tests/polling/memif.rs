@@ -186,6 +186,32 @@ fn a_port_that_takes_no_more_holds_what_a_replay_owes() {
     assert!(charged(&near.json()["ledger"], "held") > 17_500, "{near}");
 }
 
+/// It is waited for without end, and not in silence.
+#[test]
+fn a_port_that_takes_no_more_is_told_while_it_does() {
+    let Some(lab) = require(&[]) else { return };
+    let file = PLAIN.write(&lab, "loop.pcap", &frames(1000, 100_000));
+    for sender in [
+        &["send", "--count", "10000000", "--rate", "50kpps"][..],
+        &["replay", &file, "--rate", "50kpps", "--loop", "forever"],
+    ] {
+        let far = ["reflect", "--json", "--quiet", "--port", "memif:m.sock,server"];
+        let far = lab.dropless(&far).spawn();
+        let mut near = lab
+            .dropless(&[sender, &["--json", "--port", "memif:m.sock"]].concat())
+            .spawn();
+        near.wait_for("sent 1", LIMIT);
+        far.signal(Signal::SIGSTOP);
+        near.wait_for("port takes nothing for ", LIMIT);
+        near.signal(Signal::SIGINT);
+        let run = near.wait(LIMIT);
+        far.signal(Signal::SIGCONT);
+        far.signal(Signal::SIGINT);
+        far.wait(LIMIT);
+        assert_eq!(run.code, Some(2), "{run}");
+    }
+}
+
 /// Whoever stops the sender itself is no slow core of it.
 #[test]
 fn a_sender_that_was_stopped_is_not_called_slow() {

@@ -76,8 +76,16 @@ fn bar(done: f64, width: usize, style: &Style) -> String {
 /// A name, its value, and how that looks.
 type Field = (&'static str, String, Paint);
 
-/// The figures of a run, by what it does.
+/// The figures of a run.
 fn fields(state: &State) -> Vec<Field> {
+    let refused = state
+        .refused_s
+        .map(|lasts_s| ("port takes nothing for", format!("{lasts_s:.0} s"), Paint::Bad));
+    refused.into_iter().chain(figures(state)).collect()
+}
+
+/// Those of what it does.
+fn figures(state: &State) -> Vec<Field> {
     let plain = |name, value| (name, value, Paint::None);
     let packets = |name, packets| plain(name, count(packets));
     let bad = |name, packets| {

@@ -52,6 +52,16 @@ fn elsewhere_one_line_per_second() {
 }
 
 #[test]
+fn a_port_that_takes_nothing_is_told_first() {
+    let state = State {
+        refused_s: Some(2.04),
+        ..at(1000)
+    };
+    let (text, _) = drawing(&state, &Style::plain());
+    assert!(text.contains("\nport takes nothing for 2 s   tx "), "{text}");
+}
+
+#[test]
 fn a_caller_of_one_per_second_is_never_skipped() {
     let screen = Screen::default();
     let mut live = Live::onto(Box::new(screen.clone()), None);

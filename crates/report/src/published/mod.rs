@@ -35,6 +35,9 @@ pub struct State {
     pub done: Option<f64>,
     /// Of a search or a comparison: how far it is.
     pub trials: Option<Trials>,
+    /// For how long the ports have taken nothing of what they were offered, s, once that is worth a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_s: Option<f64>,
     /// How fast, over the last second; after the end, over the whole run.
     pub rate: Rates,
     /// How much.

@@ -23,6 +23,7 @@ use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
+use crate::run::refusing::Refusing;
 use crate::run::stage::{OnTransmit, Stage};
 use crate::run::waiting::Waiting;
 use crate::run::{Active, Next};
@@ -49,6 +50,7 @@ pub struct ActiveReplay {
     feed: Feed,
     reader: Option<ReaderSide>,
     draining: Option<Waiting>,
+    refusing: Refusing,
     /// When the end came, after the start of the run.
     pub ended: Duration,
 }
@@ -111,6 +113,7 @@ impl ActiveReplay {
             feed,
             reader: Some(reader),
             draining: None,
+            refusing: Refusing::default(),
             ended: Duration::ZERO,
         })
     }
@@ -151,6 +154,8 @@ impl Active for ActiveReplay {
     type Summary = measure::ReplaySummary;
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        self.refusing
+            .look(self.counters.sent.get(), self.counters.queue_full.get());
         if look.elapsed() > FILL && self.read.packets.get() > 0 {
             self.feed.prime();
         }
@@ -175,6 +180,7 @@ impl Active for ActiveReplay {
                 Some(_) => published::Phase::Draining,
             },
             done: self.done(),
+            refused_s: self.refusing.lasts_s(),
             total: Totals {
                 intended: self.read.packets.get(),
                 sent: counters.sent.get(),

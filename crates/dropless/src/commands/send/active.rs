@@ -20,6 +20,7 @@ use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::open::OpenPort;
+use crate::run::refusing::Refusing;
 use crate::run::stage::Stage;
 use crate::run::workers::STALL_NS;
 use crate::run::{Active, Next};
@@ -41,6 +42,7 @@ pub struct ActiveSend {
     over: Nanos,
     far: FarSides,
     phase: Phase,
+    refusing: Refusing,
     rows: Option<report::IntervalWriter>,
     /// The rows, and what is in none of them.
     pub collector: IntervalCollector,
@@ -74,6 +76,7 @@ impl ActiveSend {
             over: Nanos(u64::MAX),
             late_ns: 0,
             phase: Phase::Sending,
+            refusing: Refusing::default(),
             judged_lost: 0,
             latency: Histogram::new(LATENCY_SUB_BITS),
             plan,
@@ -161,6 +164,12 @@ impl Active for ActiveSend {
     type Summary = measure::Summary;
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        let sent = |pick| self.wiring.sent(pick);
+        let (taken, refused) = (
+            sent(|counters| counters.accepted.get()),
+            sent(|counters| counters.queue_full.get()),
+        );
+        self.refusing.look(taken, refused);
         let next = self.step_on(look);
         // Until when packets were sent that were due before the end is known once the end has come.
         if matches!(self.phase, Phase::Draining(_)) {
@@ -181,6 +190,7 @@ impl Active for ActiveSend {
             },
             planned_s,
             done,
+            refused_s: self.refusing.lasts_s(),
             latency_recent_ns: self.recent_latency(look),
             latency_ns: Percentiles::from(&self.latency),
             latency_buckets: Buckets::of(&self.latency),
