@@ -271,8 +271,13 @@ impl Run<'_> {
                 _ => purpose,
             };
             asked.push(ask);
-            let left_s = self.left_s(index, Some(&search), self.wall_s - begun_s)?;
             let replayed = !self.recorded.is_empty();
+            // Of many that are replayed, nobody asks what is left after each.
+            let left_s = if replayed {
+                0.0
+            } else {
+                self.left_s(index, Some(&search), self.wall_s - begun_s)?
+            };
             if replayed && self.interrupt.is_set() {
                 break self.interrupted();
             }
@@ -285,7 +290,9 @@ impl Run<'_> {
             };
             search.record(&line.trial);
             tried.push(line.trial);
-            self.tell_bounds(size, &search.result(), &tried);
+            if self.recorded.is_empty() {
+                self.tell_bounds(size, &search.result(), &tried);
+            }
         };
         result.range = Some(range);
         result.result = search.result();
