@@ -7,7 +7,7 @@ use rules::{RuleSet, Spelling, Tables, Totals};
 
 use crate::attach::{AttachError, Attached, InForce, Mode};
 use crate::barrier::Barrier;
-use crate::program::{Setup, Shared};
+use crate::program::{Setup, Shared, buckets};
 use crate::stay::{About, Old, Pins, Stayed};
 use crate::{Error, Filter, Samples, Sampling, StayError};
 
@@ -27,7 +27,7 @@ pub struct Wanted {
 /// Makes rules ready beside those that are in force: in any thread, as that may take a second.
 #[derive(Clone, Debug)]
 pub struct Maker {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     sampling: Sampling,
     next: Arc<AtomicU32>,
 }
@@ -58,6 +58,8 @@ pub struct Kept {
     taken_over: Option<Totals>,
     /// What one had counted that should have been there, and was not.
     gone: Option<Totals>,
+    /// What rates knew was not taken over.
+    forgot_rates: bool,
 }
 
 impl Ready {
@@ -165,7 +167,11 @@ impl Kept {
         }
         pins.sweep();
         let number = pins.state.generation + 1;
-        let parts = Parts::load(wanted, pins.shared().as_ref(), number, set, tables)?;
+        // A table cannot grow: whoever asks for another size gets another table.
+        let shared = pins
+            .shared()
+            .filter(|shared| shared.buckets == buckets(wanted.groups));
+        let parts = Parts::load(wanted, shared.as_ref(), number, set, tables)?;
         let ready = &parts.current;
         pins.is_ours(about);
         pins.announce(number, &ready.spellings, &ready.filter.map("counts")?)?;
@@ -173,7 +179,11 @@ impl Kept {
             pins.withdraw(number);
             return Err(error);
         }
+        if shared.is_none() {
+            pins.put_groups(&parts.maker.shared)?;
+        }
         let mut kept = parts.kept(attached, Some(pins));
+        kept.forgot_rates = shared.is_none();
         kept.settled = kept.pins.as_ref().map(Pins::counted).unwrap_or_default();
         kept.retired = old;
         kept.settle()?;
@@ -275,6 +285,11 @@ impl Kept {
         self.gone.as_ref()
     }
 
+    /// Whether it was taken over without what rates knew: another number of groups is wanted, or the table is not there.
+    pub fn forgot_rates(&self) -> bool {
+        self.forgot_rates
+    }
+
     /// Takes it off the interface, also where it stays, and says what it counted, to the last packet. Samples can still be
     /// read.
     pub fn detach(&mut self) -> Result<Totals, AttachError> {
@@ -341,6 +356,7 @@ impl Parts {
             pins,
             taken_over: None,
             gone: None,
+            forgot_rates: false,
         }
     }
 }

@@ -124,6 +124,11 @@ pub(crate) struct Setup<'s> {
     pub(crate) tells: bool,
 }
 
+/// Entries of the table that has room for so many groups.
+pub(crate) fn buckets(groups: u32) -> u32 {
+    (groups / 4).next_power_of_two()
+}
+
 /// What sections of tables are called.
 const TABLES: [&str; 2] = [".rodata.", ".data."];
 /// The maps of samples.
@@ -167,7 +172,7 @@ impl Filter {
         // What it would print is in its errors, too.
         libbpf_rs::set_print(None);
         let (buckets, seed) = match setup.shared {
-            None => ((setup.groups / 4).next_power_of_two(), Limiter::seed()),
+            None => (buckets(setup.groups), Limiter::seed()),
             Some(shared) => (shared.buckets, shared.seed),
         };
         let settings = Settings {

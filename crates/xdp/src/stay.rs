@@ -262,6 +262,17 @@ impl Pins {
         })
     }
 
+    /// Keeps this table of groups in the place of the one before. That of rules which are in force already: whoever dies before
+    /// it is written down here leaves one that is not used.
+    pub(crate) fn put_groups(&mut self, shared: &Shared) -> Result<(), StayError> {
+        let (path, next) = (self.dir.join(GROUPS), self.dir.join(NEXT));
+        let _ = fs::remove_file(&next);
+        pin(shared.groups.as_fd(), &next)?;
+        fs::rename(&next, &path).map_err(io_error(&path))?;
+        (self.state.buckets, self.state.seed) = (shared.buckets, shared.seed);
+        self.write()
+    }
+
     /// What generations counted that are gone.
     pub(crate) fn counted(&self) -> Totals {
         self.state.counted.totals()

@@ -450,7 +450,11 @@ fn what_stays_is_told_of_taken_over_and_stopped() {
     assert_refused(&pins.on(port).run(), &stop);
     let generic = pins.on(command(&lab, &wire, &["--stay", "--mode", "generic"]));
     assert_refused(&generic.run(), &["in native mode"]);
-    let mut heir = pins.stay(&lab, &wire).spawn();
+    // A table cannot grow: another one is made, and that is said.
+    rules(&lab, "deny udp dport 7\nrate 1pps per source udp dport 9\n");
+    let mut heir = pins
+        .on(command(&lab, &wire, &["--stay", "--groups", "2M"]))
+        .spawn();
     heir.wait_for("taken over with", STARTING);
     met += to_seven("100");
     let stopped = pins.filter(&lab, &wire, &["stop", "far0", "--json"]);
@@ -458,5 +462,6 @@ fn what_stays_is_told_of_taken_over_and_stopped() {
     let heir = heir.wait(LIMIT);
     assert_eq!(at(&heir, "deny udp dport 7"), met, "{heir}");
     assert!(heir.number("taken_over") > 0, "{heir}");
+    assert!(has_note(&heir.json(), "rates_begin_anew"), "{heir}");
     assert!(!has_program(&wire));
 }

@@ -180,3 +180,37 @@ fn die_everywhere() {
         .to_string();
     assert!(refused.contains("of user 65534"), "{refused}");
 }
+
+#[test]
+fn another_number_of_groups_is_another_table() {
+    std::thread::spawn(ask_for_groups).join().unwrap();
+}
+
+fn ask_for_groups() {
+    let (set, tables) = rules("deny udp dport 7\nrate 1pps per source udp dport 8\n");
+    if own_world().is_none() {
+        return crate::skip::skip("needs namespaces of its own and a BPF file system (root)");
+    }
+    let stay = |groups| Kept::stay(&Wanted { groups, ..WANTED }, &ABOUT, &set, &tables);
+    match stay(64) {
+        Err(AttachError::Program(error)) if error.why() == Why::NotAllowed => {
+            return crate::skip::skip("needs leave to load BPF programs (root)");
+        }
+        first => assert!(!first.unwrap().forgot_rates()),
+    }
+    let met = send(3);
+    // 64 groups and 61 have tables of the same size.
+    for (groups, forgets) in [(64, false), (61, false), (256, true), (256, false), (16, true)] {
+        let heir = stay(groups).unwrap();
+        assert_eq!(heir.forgot_rates(), forgets, "{groups}");
+        assert_eq!(denied(heir.taken_over().unwrap()), met, "{groups}: counts go on");
+        let (used, kept) = (heir.maker().shared, stayed().pins.shared().unwrap());
+        assert_eq!(kept.groups.max_entries(), groups.div_ceil(4), "{groups}");
+        let same = |shared: &Shared| (shared.groups.info().unwrap().info.id, shared.buckets, shared.seed);
+        assert_eq!(same(&kept), same(&used), "{groups}: the one in use is kept");
+    }
+    fs::remove_file(stayed().pins.dir.join(GROUPS)).unwrap();
+    assert!(stay(16).unwrap().forgot_rates());
+    assert!(!stay(16).unwrap().forgot_rates());
+    stayed().remove().unwrap();
+}

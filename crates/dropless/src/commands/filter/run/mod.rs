@@ -56,6 +56,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let kept = start(&plan, index, &rules)?;
     let taken_over = kept.taken_over().map_or(0, packets);
     let gone = kept.gone().map(|gone| was_gone(name, packets(gone)));
+    let forgot = (kept.forgot_rates() && !rules.tables.rates.is_empty()).then(rates_begin_anew);
     let rights = on_interface::drop_rights(name);
     let received = Received::begin(&interface, !plan.generic, before, taken_over);
     let dir = run::directory(&args.output.place(), &plan, &board)?;
@@ -78,9 +79,9 @@ pub fn run(args: &Args) -> Result<u8> {
     if !console.quiet {
         say(&summary, &count);
     }
-    if let Some(gone) = gone {
-        console.error(&gone.text);
-        summary.notes.push(gone);
+    for note in gone.into_iter().chain(forgot) {
+        console.error(&note.text);
+        summary.notes.push(note);
     }
     let end = active.go(&interrupt, &board, console, writer.as_mut());
     let level = Level::of(index);
@@ -122,6 +123,12 @@ fn was_gone(name: &str, judged: u64) -> Note {
         "the rules that should have stayed in force on {name} were taken off by somebody after {had}; what arrived until now was not judged"
     );
     Note::new("filter_was_gone", text)
+}
+
+/// That what rates knew was not taken over.
+fn rates_begin_anew() -> Note {
+    let text = "rates begin anew, and each group may send its burst again: the table of groups that stayed has not the size that --groups asks for, or has gone";
+    Note::new("rates_begin_anew", text)
 }
 
 /// Says that the rules are in force, and how that ends.
