@@ -116,6 +116,17 @@ impl Totals {
         }
         self.full += counts.full;
     }
+
+    /// Adds what another filter counted.
+    pub fn add_all(&mut self, other: &Self) {
+        for (spelling, count) in &other.rules {
+            *self.rules.entry(spelling.clone()).or_default() += *count;
+        }
+        for (sum, count) in self.malformed.iter_mut().zip(&other.malformed) {
+            *sum += *count;
+        }
+        self.full += other.full;
+    }
 }
 
 #[cfg(test)]

@@ -200,9 +200,20 @@ impl Attached {
 
     /// Whether it is still in force: nobody detached it, and the interface is there. It costs one system call.
     pub fn is_in_force(&self) -> bool {
-        // The kernel forgets the interface of a link that was detached, or whose interface went.
-        LinkInfo::from_fd(self.link.as_fd())
-            .is_ok_and(|link| matches!(link.info, LinkTypeInfo::Xdp(xdp) if xdp.ifindex == self.interface))
+        self.number() == Some(self.interface)
+    }
+
+    /// Whether it is off for good: in another network namespace an interface may have another number.
+    pub(crate) fn is_off(&self) -> bool {
+        self.number() == Some(0)
+    }
+
+    /// The number of its interface now. The kernel forgets the interface of a link that was detached, or whose interface went.
+    fn number(&self) -> Option<u32> {
+        match LinkInfo::from_fd(self.link.as_fd()).ok()?.info {
+            LinkTypeInfo::Xdp(xdp) => Some(xdp.ifindex),
+            _ => None,
+        }
     }
 
     /// The number of its program.

@@ -116,11 +116,14 @@ impl Kept {
                 pins,
                 attached: Some(attached),
                 old,
+                ..
             }) => Self::take_over(wanted, about, (pins, attached, old), (set, tables)),
             found => {
-                let mut gone = None;
-                if let Some(found) = found {
-                    gone = Some(found.totals()?);
+                let others = Stayed::gone(about.interface)?;
+                let others = others.into_iter().filter(|other| !other.is_on(wanted.interface));
+                let mut gone: Option<Totals> = None;
+                for found in found.into_iter().chain(others) {
+                    gone.get_or_insert_default().add_all(&found.totals()?);
                     found.pins.remove()?;
                 }
                 let begun = Self::begin(wanted, about, set, tables)?;

@@ -61,6 +61,7 @@ pub struct Stayed {
     pub(crate) pins: Pins,
     pub(crate) attached: Option<Attached>,
     pub(crate) old: Vec<Old>,
+    is_gone: bool,
 }
 
 /// What the user is told of a filter that stays.
@@ -301,6 +302,14 @@ impl Stayed {
         Ok((all, unread))
     }
 
+    /// Those of an interface of this name that are in force no more: it may have gone, or have been made again, and then has
+    /// another number.
+    pub fn gone(name: &str) -> Result<Vec<Self>, StayError> {
+        let (mut all, _) = Self::all()?;
+        all.retain(|stayed| stayed.is_gone && stayed.pins.state.interface == name);
+        Ok(all)
+    }
+
     /// That of this program, wherever its interface was when it was put there: interfaces can be moved to another network
     /// namespace, and may get another number.
     pub fn of_program(program: u32) -> Result<Option<Self>, StayError> {
@@ -322,8 +331,9 @@ impl Stayed {
         let Some(state) = Pins::read(&dir)? else {
             return Ok(None);
         };
-        let attached = Attached::pinned(&dir.join(LINK), state.index).ok();
-        let attached = attached.filter(Attached::is_in_force);
+        let link = Attached::pinned(&dir.join(LINK), state.index).ok();
+        let is_gone = link.as_ref().is_none_or(Attached::is_off);
+        let attached = link.filter(Attached::is_in_force);
         let pins = Pins { dir, state };
         // What is named and not pinned never was in force.
         let old = pins.state.generations.iter().filter_map(|named| {
@@ -334,6 +344,7 @@ impl Stayed {
             old: old.collect(),
             attached,
             pins,
+            is_gone,
         }))
     }
 
@@ -345,6 +356,11 @@ impl Stayed {
     /// Whether it is of this interface.
     pub fn is_on(&self, index: u32) -> bool {
         self.pins.state.index == index
+    }
+
+    /// Whether it is in force nowhere: somebody took it off, or its interface went.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// Whether it is in force.

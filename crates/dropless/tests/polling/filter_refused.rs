@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
-use crate::filter_run::{Pins, command, filter, has_program, rules};
-use crate::support::wire::{Wire, assert_refused, interrupted};
+use crate::filter_run::{Pins, command, filter, has_program, rules, send, sent};
+use crate::support::wire::{Wire, assert_refused, has_note, interrupted};
 use crate::support::{Lab, Need, Running, require};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
@@ -161,13 +162,17 @@ fn rules_that_moved_with_their_interface() {
     interrupted(running);
     assert!(!has_moved_program());
     third.ip(&["link", "set", "far0", "netns", wire.far.name()]);
-    // And what stays without a process.
+    // And what stays without a process, also where the interface gets another number.
+    third.veth("other0", &third, "other1");
     let mut stays = pins.stay(&lab, &wire).spawn();
     stays.wait_for("in force on far0", STARTING);
     interrupted(stays);
     wire.far.ip(&["link", "set", "far0", "netns", third.name()]);
     let left = pins.filter(&lab, &wire, &["status", "--json"]);
     assert_eq!(left.json()["filters"][0]["is_elsewhere"], true, "{left}");
+    let nothing = pins.filter(&lab, &wire, &["stop", "far0"]);
+    assert_refused(&nothing, &["far0 is in another network namespace"]);
+    assert!(has_moved_program(), "{nothing}");
     let status = there(&["status", "--json"]);
     assert_eq!(status.json()["filters"][0]["stays"], true, "{status}");
     let stopped = there(&["stop", "far0", "--json"]);
@@ -175,4 +180,61 @@ fn rules_that_moved_with_their_interface() {
     assert!(!has_moved_program(), "{stopped}");
     let left = pins.filter(&lab, &wire, &["status", "--json"]);
     assert_eq!(left.json()["filters"].as_array().map(Vec::len), Some(0), "{left}");
+}
+
+/// An interface that goes takes its rules along for good: what is left of them is told, removed when that is asked, and by who
+/// puts rules on the next interface of that name.
+#[test]
+fn rules_whose_interface_went() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let pins = Pins::mount(&lab);
+    rules(&lab, "deny udp dport 7\n");
+    let stay = || {
+        let mut stays = pins.stay(&lab, &wire).spawn();
+        stays.wait_for("in force on far0", STARTING);
+        stays
+    };
+    let go = |stays: Running| {
+        interrupted(stays);
+        wire.far.ip(&["link", "delete", "far0"]);
+    };
+    let make = || {
+        wire.near.veth("near0", &wire.far, "far0");
+        wire.near.up("near0", &[]);
+        wire.far.up("far0", &[]);
+    };
+    let is_left = || pins.filter(&lab, &wire, &["status", "--json"]).json()["filters"] != json!([]);
+    let stays = stay();
+    let load = ["--count", "50", "--rate", "2kpps", "--to", "198.18.0.2:7"];
+    let sent = sent(&send(&lab, &wire, &load).run());
+    go(stays);
+    let status = pins.filter(&lab, &wire, &["status"]);
+    let fix = "or, if they should not: dropless filter stop far0";
+    assert!(status.stdout.contains(fix), "{status}");
+    let stopped = pins.filter(&lab, &wire, &["stop", "far0", "--json"]);
+    assert_eq!(stopped.number("denied"), sent, "{stopped}");
+    assert!(!is_left(), "{stopped}");
+    let again = pins.filter(&lab, &wire, &["stop", "far0"]);
+    assert_refused(&again, &["no interface is called far0"]);
+    // One of that name is there again, with another number.
+    make();
+    go(stay());
+    make();
+    let stopped = pins.filter(&lab, &wire, &["stop", "far0"]);
+    assert_eq!(stopped.code, Some(0), "{stopped}");
+    assert!(!is_left(), "{stopped}");
+    go(stay());
+    make();
+    let heir = pins.on(command(&lab, &wire, &["--stay", "--duration", "100ms"]));
+    let heir = heir.run();
+    assert!(has_note(&heir.json(), "filter_was_gone"), "{heir}");
+    let status = pins.filter(&lab, &wire, &["status", "--json"]);
+    assert_eq!(
+        status.json()["filters"].as_array().map(Vec::len),
+        Some(1),
+        "{status}"
+    );
+    let stopped = pins.filter(&lab, &wire, &["stop", "far0"]);
+    assert!(!is_left(), "{stopped}");
 }

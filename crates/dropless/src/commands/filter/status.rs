@@ -1,9 +1,9 @@
 //! `dropless filter status`: which interfaces have rules, whose, and what they met.
 
 use anyhow::{Context as _, Result, bail};
-use host::Sys;
 use host::interface::interfaces;
 use host::link::index;
+use host::{Sys, quoted};
 use measure::Judged;
 use nix::errno::Errno;
 use report::number::{self, count};
@@ -96,14 +96,13 @@ pub fn run(args: &Args) -> Result<u8> {
             filters.push(on(interface.name, (number, &found), stays)?);
         }
     }
-    for stayed in stayed.iter().filter(|stayed| stayed.is_in_force()) {
-        if !here.iter().any(|number| stayed.is_on(*number)) {
-            filters.push(missing(stayed, true)?);
-        }
-    }
+    let is_here = |stayed: &Stayed| stayed.is_in_force() && here.iter().any(|number| stayed.is_on(*number));
     // What should be in force and is not is the worst to be silent about.
-    for stayed in stayed.iter().filter(|stayed| !stayed.is_in_force()) {
-        filters.push(missing(stayed, false)?);
+    for is_gone in [false, true] {
+        let of_kind = stayed.iter().filter(|stayed| stayed.is_gone() == is_gone);
+        for stayed in of_kind.filter(|stayed| !is_here(stayed)) {
+            filters.push(missing(stayed)?);
+        }
     }
     let text = text(&filters, &console.style());
     let listed = Listed {
@@ -115,7 +114,7 @@ pub fn run(args: &Args) -> Result<u8> {
 }
 
 /// Of rules that should be in force here: they went elsewhere with their interface, or were taken off.
-fn missing(stayed: &Stayed, is_elsewhere: bool) -> Result<OnInterface> {
+fn missing(stayed: &Stayed) -> Result<OnInterface> {
     let (state, judged) = (stayed.state(), sums(&stayed.totals()?));
     Ok(OnInterface {
         interface: state.interface.clone(),
@@ -125,8 +124,8 @@ fn missing(stayed: &Stayed, is_elsewhere: bool) -> Result<OnInterface> {
         since_unix_ms: state.since_unix_ms,
         process: None,
         stays: true,
-        is_gone: !is_elsewhere,
-        is_elsewhere,
+        is_gone: stayed.is_gone(),
+        is_elsewhere: !stayed.is_gone(),
         allowed: judged.allowed,
         denied: judged.denied,
         refused: None,
@@ -230,6 +229,12 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
             ],
         );
     }
+    let gone = filters.iter().filter(|filter| filter.is_gone).map(|filter| {
+        let (rules, interface) = (quoted(&filter.rules), &filter.interface);
+        format!(
+            "{interface}: rules that should stay in force are not; fix: dropless filter run {rules} --dev {interface} --stay, or, if they should not: dropless filter stop {interface}\n"
+        )
+    });
     let refused = filters.iter().filter_map(|filter| {
         let why = filter.refused.as_ref()?;
         Some(format!(
@@ -237,5 +242,5 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
             filter.interface
         ))
     });
-    table.render(style) + &refused.collect::<String>()
+    table.render(style) + &gone.chain(refused).collect::<String>()
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Error, Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use host::Sys;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use report::number::{count, counted};
 use report::out::Console;
 use report::published::is_stopped;
-use rules::Verdict;
+use rules::{Totals, Verdict};
 use serde::Serialize;
 use xdp::{InForce, PROGRAM, StayError, Stayed};
 
@@ -58,36 +58,18 @@ struct Met {
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let interface = host::device(&Sys::live(), &args.dev, "")?;
-    let name = &interface.name;
-    let index = host::link::index(&Sys::live(), name).context("the interface has gone")?;
-    let there = InForce::on(index)?;
-    let ours = there.filter(|there| there.name.as_deref() == Some(PROGRAM));
-    let process = claim::holder_of(index).filter(|_| ours.is_some());
-    if let Some(process) = process {
-        end(process, index)?;
-    }
-    let (_claim, _) = claim::interface(name, index, false)?;
-    let mut stayed = match Stayed::on(index) {
-        Err(StayError::NotMounted(_)) => None,
-        other => other?,
-    };
-    if let (None, None, Some(ours)) = (&stayed, process, &ours) {
-        // Moved with its interface: what belongs to it lies under the name of the other namespace.
-        let holder = host::xdp::holder(&Sys::live(), ours.program);
-        if holder.is_none() {
-            stayed = Stayed::of_program(ours.program)?;
-        }
-        if stayed.is_none() {
-            return Err(from_elsewhere(name, holder));
-        }
-    }
-    if stayed.is_none() && process.is_none() {
+    let name = &args.dev;
+    let index = host::link::index(&Sys::live(), name);
+    let taken = index.map(|index| take_off(name, index)).transpose()?.flatten();
+    let gone = remove_gone(name)?;
+    if taken.is_none() && gone.is_none() {
+        host::device(&Sys::live(), name, "")?;
         bail!(
             "{name}: no rules of dropless are in force there; `dropless filter status` lists those that are"
         );
     }
-    let totals = stayed.map(Stayed::remove).transpose()?.unwrap_or_default();
+    let (process, mut totals) = taken.unwrap_or_default();
+    totals.add_all(&gone.unwrap_or_default());
     let judged = sums(&totals);
     let mut met: Vec<Met> = totals
         .rules
@@ -110,6 +92,50 @@ pub fn run(args: &Args) -> Result<u8> {
     };
     Console::json_or_text(args.json).either(&stopped, &stopped.text())?;
     Ok(0)
+}
+
+/// Ends what is in force on an interface: the process that looked after it, and what it counted where it stayed.
+fn take_off(name: &str, index: u32) -> Result<Option<(Option<u32>, Totals)>> {
+    host::device(&Sys::live(), name, "")?;
+    let there = InForce::on(index)?;
+    let ours = there.filter(|there| there.name.as_deref() == Some(PROGRAM));
+    let process = claim::holder_of(index).filter(|_| ours.is_some());
+    if let Some(process) = process {
+        end(process, index)?;
+    }
+    let (_claim, _) = claim::interface(name, index, false)?;
+    let mut stayed = match Stayed::on(index) {
+        Err(StayError::NotMounted(_)) => None,
+        other => other?,
+    };
+    if let (None, None, Some(ours)) = (&stayed, process, &ours) {
+        // Moved with its interface: what belongs to it lies under the name of the other namespace.
+        let holder = host::xdp::holder(&Sys::live(), ours.program);
+        if holder.is_none() {
+            stayed = Stayed::of_program(ours.program)?;
+        }
+        if stayed.is_none() {
+            return Err(from_elsewhere(name, holder));
+        }
+    }
+    if stayed.is_none() && process.is_none() {
+        return Ok(None);
+    }
+    let totals = stayed.map(Stayed::remove).transpose()?;
+    Ok(Some((process, totals.unwrap_or_default())))
+}
+
+/// Removes what is left of rules that should be in force on an interface of this name, and are not; what they had counted.
+fn remove_gone(name: &str) -> Result<Option<Totals>> {
+    let gone = match Stayed::gone(name) {
+        Err(StayError::NotMounted(_)) => Vec::new(),
+        other => other?,
+    };
+    let mut totals: Option<Totals> = None;
+    for gone in gone {
+        totals.get_or_insert_default().add_all(&gone.remove()?);
+    }
+    Ok(totals)
 }
 
 /// Of rules that came with their interface, whose run is in another network namespace.
