@@ -17,6 +17,21 @@ use crate::plan::{
 /// How long `--order bounded` waits, where nothing else is said.
 const PATIENCE_NS: u64 = 1_000_000;
 
+/// What means nothing where there are no ports: taps are read without DPDK, by a worker that rests, so that none of its stalls
+/// are any. `--no-huge` and `--no-doctor` say what is done then anyway.
+const OF_PORTS: [&str; 10] = [
+    "ports",
+    "eal",
+    "wait",
+    "queues",
+    "descriptors",
+    "buffers",
+    "dpdk_tools",
+    "force",
+    "explain",
+    "pause",
+];
+
 /// What is done about a queue that says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum OrderArg {
@@ -52,7 +67,7 @@ pub struct Args {
     #[arg(long = "port", short = 'p', value_name = "URI", help_heading = "Path")]
     pub ports: Vec<String>,
     /// Look into a running send, reflect, replay, forward or guard --port: its process, or its run directory
-    #[arg(long, value_name = "RUN|PID", conflicts_with = "ports", help_heading = "Path")]
+    #[arg(long, value_name = "RUN|PID", conflicts_with_all = OF_PORTS, help_heading = "Path")]
     pub attach: Option<String>,
     /// What of its frames: those that it receives, those that it sends, or both
     #[arg(long, value_enum, value_name = "WAY", default_value_t = Way::Both, requires = "attach", help_heading = "Path")]

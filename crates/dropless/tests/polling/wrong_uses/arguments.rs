@@ -163,3 +163,24 @@ fn more_lanes_than_the_probe_can_name() {
     }
     refused(&arguments, &["100000 lanes", "use fewer streams or queues"]);
 }
+
+#[test]
+fn looking_into_a_run_with_what_only_ports_have() {
+    let of_ports = [
+        "--port=ring",
+        "--eal=--foo",
+        "--wait=1s",
+        "--queues=4",
+        "--descriptors=8192",
+        "--buffers=5",
+        "--dpdk-tools",
+        "--force",
+        "--explain",
+        "--pause=1us",
+    ];
+    for flag in of_ports {
+        let name = flag.split('=').next().unwrap_or(flag);
+        let words = ["cannot be used with", name, "see dropless capture --help"];
+        refused(&["capture", "--attach", "1", flag], &words);
+    }
+}
