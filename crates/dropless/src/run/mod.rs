@@ -9,6 +9,7 @@ pub(crate) mod claim;
 pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
+mod cut_in_file;
 pub(crate) mod eal;
 pub(crate) mod finish;
 pub(crate) mod forward;

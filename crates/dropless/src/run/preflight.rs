@@ -9,9 +9,9 @@ use measure::Note;
 
 use crate::about::{About as _, bail_about};
 use crate::plan::MachinePlan;
-use crate::run::Needs;
 use crate::run::eal::Memory;
 use crate::run::pools::{Holds, OVERHEAD, PAGE, PoolPlan, PoolsPlan, workers_at_most};
+use crate::run::{Needs, cut_in_file};
 
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
@@ -151,7 +151,7 @@ fn ordinary_pages(sys: &Sys, free: u64, wanted: u64) -> Note {
     Note::new("ordinary_pages", text)
 }
 
-/// What does not stop a port: of one that takes all frames, also that it does not see the tags of some.
+/// What does not stop a port: of one that takes all frames, also that it does not see the tags of some, or their lengths.
 fn notes_of(sys: &Sys, port: &Prepared, needs: &Needs) -> Vec<Note> {
     let interface = match &port.uri.kind {
         PortKind::Xdp { interface, .. } if needs.takes_all => host::interface::interface(sys, interface),
@@ -159,7 +159,8 @@ fn notes_of(sys: &Sys, port: &Prepared, needs: &Needs) -> Vec<Note> {
     };
     let tags = interface.and_then(|interface| host::offloads::tags_warning(sys, &interface));
     let note = |warning: &Warning| Note::new(warning.code, warning.to_string());
-    port.notes.iter().chain(&tags).map(note).collect()
+    let cut = needs.takes_all.then(|| cut_in_file::note(&port.uri)).flatten();
+    port.notes.iter().chain(&tags).map(note).chain(cut).collect()
 }
 
 /// Of a port whose driver wants what the user keeps from it.

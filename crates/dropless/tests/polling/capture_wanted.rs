@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::capture::{assert_balanced, capture, fields, path, send};
 use crate::support::pcap_file::{PLAIN, frames};
-use crate::support::wire::{Wire, assert_refused, charged, interrupted};
+use crate::support::wire::{Wire, assert_refused, charged, has_note, interrupted};
 use crate::support::{Finished, Need, require};
 
 const READ: [Need; 2] = [Need::Namespaces, Need::Tool("tshark")];
@@ -275,7 +275,9 @@ fn a_file_port_alone_is_stamped_by_its_file() {
     let mut packets = frames(200, 1_000_000);
     // A clock that was set back.
     packets[100].at_ns -= 500_000_000;
-    let [file, other] = ["in.pcap", "other.pcap"].map(|name| PLAIN.write(&lab, name, &packets));
+    let file = PLAIN.write(&lab, "in.pcap", &packets);
+    packets[50].original_len += 1;
+    let other = PLAIN.write(&lab, "other.pcap", &packets);
     let [port, other] = [file, other].map(|file| format!("pcap:{file}"));
     let told = |ports: &[&str], to: &str| {
         let to = path(&lab, to);
@@ -300,10 +302,13 @@ fn a_file_port_alone_is_stamped_by_its_file() {
     assert_eq!(times, expected, "{run}");
     assert_eq!(run.json()["stamped_by"][&port], "file", "{run}");
     assert_eq!(run.number("late"), 1, "{run}");
+    assert!(!has_note(&run.json(), "pcap-cut"), "{run}");
     // In company there is one clock for all.
     let (run, times) = told(&["--port", &port, "--port", &other], "both.pcapng");
     assert_eq!((times.len(), run.number("late")), (400, 0), "{run}");
     assert!(times.is_sorted(), "{run}");
+    // What one of its packets once was nobody can know behind the driver.
+    assert!(has_note(&run.json(), "pcap-cut"), "{run}");
     for port in [&port, &other] {
         assert_eq!(run.json()["stamped_by"][port], "tsc", "{run}");
     }
