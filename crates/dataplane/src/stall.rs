@@ -1,5 +1,6 @@
 //! The stalls of a worker: from one poll to the next, where that took longer than it should.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use measure::{Counter, Ticks};
@@ -25,7 +26,11 @@ pub struct Stalls {
     places: Box<[Place]>,
     kept: AtomicUsize,
     dropped: Counter,
+    long_dropped: Counter,
 }
+
+/// That part of the room is for long stalls alone: short ones may be many.
+const PART_FOR_LONG: usize = 8;
 
 #[derive(Debug, Default)]
 struct Place {
@@ -63,9 +68,14 @@ impl Stalls {
         })
     }
 
-    /// Stalls that found no room.
+    /// Stalls to be told that found no room.
     pub fn dropped(&self) -> u64 {
         self.dropped.get()
+    }
+
+    /// Long ones that found no room, whether they were to be told or not.
+    pub fn long_dropped(&self) -> u64 {
+        self.long_dropped.get()
     }
 }
 
@@ -75,17 +85,38 @@ pub struct StallLog<'s> {
     stalls: &'s Stalls,
     /// Shorter ones are none, ticks.
     threshold: u64,
+    /// Longer ones are to be told, ticks.
+    told: u64,
+    /// Longer ones are long, ticks.
+    long: u64,
     /// Tells the core that it runs on; asked after stalls only.
     this_core: fn() -> u32,
+    /// Where the last one is kept; nowhere if it found no room.
+    last: Cell<usize>,
 }
 
+const NOWHERE: usize = usize::MAX;
+
 impl<'s> StallLog<'s> {
-    /// Keeps stalls longer than `threshold` ticks. The caller makes one of `stalls` only.
-    pub fn new(stalls: &'s Stalls, threshold: u64, this_core: fn() -> u32) -> Self {
+    /// Keeps stalls longer than `told` ticks. The caller makes one of `stalls` only.
+    pub fn new(stalls: &'s Stalls, told: u64, this_core: fn() -> u32) -> Self {
         Self {
             stalls,
-            threshold,
+            threshold: told,
+            told,
+            long: told,
             this_core,
+            last: Cell::new(NOWHERE),
+        }
+    }
+
+    /// Keeps those longer than `long` ticks, too, and has a part of the room for them alone.
+    #[must_use]
+    pub fn with_long(self, long: u64) -> Self {
+        Self {
+            threshold: self.told.min(long),
+            long,
+            ..self
         }
     }
 
@@ -102,15 +133,7 @@ impl<'s> StallLog<'s> {
     /// What was moved right after the stall that was recorded last.
     #[cold]
     pub fn followed_by(&self, moved: usize) {
-        let Stalls {
-            places,
-            kept,
-            dropped,
-        } = self.stalls;
-        let last = kept.load(Ordering::Relaxed).checked_sub(1);
-        // One that found no room must not be mistaken for the one before.
-        let last = last.filter(|_| dropped.get() == 0);
-        if let Some(place) = last.and_then(|last| places.get(last)) {
+        if let Some(place) = self.stalls.places.get(self.last.get()) {
             place.next.set(moved as u64);
         }
     }
@@ -118,11 +141,20 @@ impl<'s> StallLog<'s> {
     #[cold]
     #[inline(never)]
     fn keep(&self, from: Ticks, to: Ticks, moved: usize) {
+        let (places, ticks) = (&self.stalls.places, to.since(from));
+        let room = if ticks > self.long {
+            places.len()
+        } else {
+            places.len() - places.len() / PART_FOR_LONG
+        };
         let kept = self.stalls.kept.load(Ordering::Relaxed);
-        let Some(place) = self.stalls.places.get(kept) else {
-            self.stalls.dropped.add(1);
+        let Some(place) = places[..room].get(kept) else {
+            self.stalls.dropped.add(u64::from(ticks > self.told));
+            self.stalls.long_dropped.add(u64::from(ticks > self.long));
+            self.last.set(NOWHERE);
             return;
         };
+        self.last.set(kept);
         place.from.set(from.0);
         place.to.set(to.0);
         place.moved.set(moved as u64);
@@ -155,6 +187,39 @@ mod tests {
             (vec![(100, 201, 2, 9), (201, 400, 0, 7)], 1)
         );
         assert_eq!([1, 2, 3].map(|first| stalls.after(first).len()), [1, 0, 0]);
+    }
+
+    /// Has stalls of these lengths, one after the other, told and long where they are longer than these: those kept, with what
+    /// was moved after them, and how many to be told and how many long ones found no room.
+    fn recorded(room: usize, of: [u64; 2], lengths: &[u64]) -> (Vec<(u64, u32)>, [u64; 2]) {
+        let stalls = Stalls::with_room(room);
+        let log = StallLog::new(&stalls, of[0], || 0).with_long(of[1]);
+        let mut from = Ticks(0);
+        for (number, length) in lengths.iter().enumerate() {
+            let to = Ticks(from.0 + length);
+            if log.record(from, to, 0) {
+                log.followed_by(number);
+            }
+            from = to;
+        }
+        let kept = stalls.after(0);
+        let kept = kept.map(|stall| (stall.to.since(stall.from), stall.next));
+        (kept.collect(), [stalls.dropped(), stalls.long_dropped()])
+    }
+
+    #[test]
+    fn short_ones_leave_room_for_long_ones() {
+        let lengths = [11, 12, 13, 14, 15, 16, 17, 18, 101, 19, 102];
+        let (kept, dropped) = recorded(8, [10, 100], &lengths);
+        assert_eq!(kept[6..], [(17, 6), (101, 8)]);
+        assert_eq!(dropped, [3, 1]);
+    }
+
+    #[test]
+    fn long_ones_are_kept_that_are_not_told() {
+        let (kept, dropped) = recorded(3, [1000, 100], &[99, 100, 101, 2000, 102, 103, 2001]);
+        assert_eq!(kept, [(101, 2), (2000, 3), (102, 4)]);
+        assert_eq!(dropped, [1, 2]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
 use measure::stalls::{self, MissedPackets, StallBurst, WorkerStall};
-use measure::{Clock, Explanation, Hole, Nanos, Note, Stall, Ticks};
+use measure::{Clock, Explanation, Hole, Note, Stall, Ticks};
 
 use crate::plan::MachinePlan;
 use crate::run::clock::now;
@@ -220,7 +220,7 @@ pub fn explain(
     receivers: &[Received<'_>],
     ports: &[OpenPort<'_>],
     clock: &Clock,
-    start: Nanos,
+    start: Ticks,
 ) -> (Vec<Stall>, Option<Explanation>) {
     let (record, mut explanation, missed) = match explainer {
         Some(explainer) => {
@@ -238,8 +238,9 @@ pub fn explain(
         explanation.dropped = stalled.iter().map(|worker| worker.dropped).sum();
     }
     for worker in stalled {
-        let (core, stalls) = (worker.core, &worker.stalls);
-        let spans: Vec<Span> = stalls.iter().map(span).collect();
+        let core = worker.core;
+        let stalls: Vec<&StallRecord> = worker.told().collect();
+        let spans: Vec<Span> = stalls.iter().copied().map(span).collect();
         let mut named = record.name(Core(core as u32), worker.thread, &spans);
         for (stall, named) in stalls.iter().zip(&mut named) {
             named.own_work((f64::from(stall.moved) * worker.packet_ticks) as u64);
@@ -255,15 +256,9 @@ pub fn explain(
                 to: stall.to,
                 ports: of_core(core).map(|receiver| receiver.port).collect(),
                 stall: Stall {
-                    core: core as u32,
-                    role: worker.roles.join(" "),
-                    at_ns: clock.ns(stall.to).since(start),
-                    gap_ns: clock.ns_from_ticks(stall.to.since(stall.from)),
                     ring_holds_ns: shortest_ns,
                     cause: traced.then(|| labels.label(named.cause())),
-                    moved: stall.moved.into(),
-                    next: stall.next.into(),
-                    ..Stall::default()
+                    ..worker.stall(stall, clock, start)
                 },
                 pile: StallBurst::default(),
             });

@@ -59,6 +59,8 @@ fn default_pause_ns() -> u64 {
 impl MachinePlan {
     /// A worker that does not poll for longer is stalled, unless the plan says otherwise.
     pub const STALL_NS: u64 = 20_000;
+    /// The same of workers that rest between their polls, which is no stall.
+    pub const RESTS: u64 = u64::MAX;
 
     /// Whether a port is of a kind that is so.
     pub fn has(&self, is_so: fn(PortTraits) -> bool) -> bool {

@@ -74,7 +74,7 @@ pub struct Ending<'r> {
     pub stalls: Vec<Stall>,
     /// The longest one of those before which a far side waits.
     pub waited_for: Option<Stall>,
-    /// All stalls of all workers that were kept.
+    /// All stalls of all workers that were kept: those that the verdict is about, however long `--pause` is.
     pub kept_stalls: Vec<Stall>,
     /// Where the packets went that the ports missed; only with `--explain`.
     pub explanation: Option<Explanation>,
@@ -104,17 +104,15 @@ impl<'r> Closed<'r> {
 }
 
 impl<'r> Closing<'r> {
-    /// Closes the ports, which took their buffers from `pools`. Stalls longer than `threshold_ns` were kept of every worker.
+    /// Closes the ports, which took their buffers from `pools`.
     pub fn close(
         mut self,
         ports: Vec<OpenPort<'_>>,
         pools: Option<&Pools<'_>>,
         received: &[Received<'_>],
-        threshold_ns: u64,
     ) -> Closed<'r> {
         let ends = ports.iter().map(PortEnd::of).collect();
-        let longest =
-            |receiver: &Received<'_>, holds_ns| self.longest_stall(receiver.core, holds_ns, threshold_ns);
+        let longest = |receiver: &Received<'_>, holds_ns| self.longest_stall(receiver.core, holds_ns);
         let own = received.iter();
         let stalls = own.filter_map(|receiver| longest(receiver, receiver.bears_ns(&ports)));
         let stalls = stalls.collect();
@@ -132,15 +130,17 @@ impl<'r> Closing<'r> {
             received,
             &ports,
             &clock,
-            clock.ns(self.start),
+            self.start,
         );
         let _ = self.dir.write_stalls(&rows);
+        let kept_stalls = self.left.kept_stalls(&clock, self.start);
         let kept = Kept::by(&ports, pools);
         let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
         self.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
         let failure = ports.iter().find_map(OpenPort::failure);
         drop(ports);
         self.notes.extend(self.left.dropped_note(explanation.is_some()));
+        self.notes.extend(self.left.unjudged_note());
         self.notes.extend(explanation.iter().flat_map(explain::notes));
         self.notes.extend(explain::moved(&self.left.stalled));
         self.notes.extend(late(self.seen.late_ns));
@@ -170,7 +170,7 @@ impl<'r> Closing<'r> {
                 .collect(),
             stalls,
             waited_for,
-            kept_stalls: rows,
+            kept_stalls,
             explanation,
             link_losses: self.seen.link_losses,
             short_files: short(&files),
@@ -183,11 +183,12 @@ impl<'r> Closing<'r> {
 
     /// The longest stall of the receivers on `core`, who can bear one of `holds_ns`. A stall after which nothing waited has
     /// filled no ring: such as one after everything had come back.
-    fn longest_stall(&self, core: usize, holds_ns: u64, threshold_ns: u64) -> Option<Stall> {
+    fn longest_stall(&self, core: usize, holds_ns: u64) -> Option<Stall> {
         let place = self.roles.iter().position(|(other, _)| *other == core)?;
         let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
         // The kept stalls tell only where all that matter were kept.
-        let kept = of_core.filter(|stalled| stalled.dropped == 0 && holds_ns >= threshold_ns);
+        let holds = self.clock.clock.ticks_from_ns(holds_ns);
+        let kept = of_core.filter(|stalled| stalled.has_all_of(holds));
         let longest = kept.map_or_else(
             || self.published[place].gap_ticks.snapshot().max(),
             |stalled| {

@@ -76,7 +76,7 @@ use privileges::Kept;
 use signals::{Hangup, Interrupt};
 use stage::Stage;
 use tap::Taps;
-use workers::Running;
+use workers::{Running, Thresholds};
 
 /// How a run is told and where it writes, whatever its job is.
 #[derive(Clone, Debug)]
@@ -350,7 +350,7 @@ impl<'r, 'e> Run<'r, 'e> {
         // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
         let kept = Kept::with(&self.preflight.ports, machine.explain);
         notes.extend(kept.drop_the_rest());
-        let threshold_ns = machine.pause_ns;
+        let thresholds = Thresholds::new(machine.pause_ns, &clock.clock);
         let lead = clock.clock.ticks_from_ns(job.lead_ns());
         let start = Ticks(dpdk::tsc() + lead);
         let on = (&cores[..], &published[..]);
@@ -366,15 +366,21 @@ impl<'r, 'e> Run<'r, 'e> {
             .collect();
         let control = Control::default();
         placement::leave_to_workers(&cores);
-        let threshold = clock.clock.ticks_from_ns(threshold_ns);
-        let stalls = StallWatch::new(&roles, &published, clock.clock, threshold);
+        let stalls = StallWatch::new(&roles, &published, clock.clock, thresholds.told);
         let times = (Generations::new(&control, &published), clock.clock, start);
         let mut watch = Watch::new(self, &mut ports, explainer, (stalls, taps), expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
             // The scope waits for the workers, whatever ends this: an error, or a panic.
             let _stop = AtEnd(|| control.set(dataplane::Phase::Stop));
             let allowed = (self.pools.map(Pools::eal), kept);
-            let running = Running::start(scope, allowed, workers, &control, &published, (&rooms, threshold))?;
+            let running = Running::start(
+                scope,
+                allowed,
+                workers,
+                &control,
+                &published,
+                (&rooms, thresholds),
+            )?;
             watch.run(&control, &running, &mut job, (has_schedule, turn));
             Ok(running.join())
         })
@@ -390,7 +396,7 @@ impl<'r, 'e> Run<'r, 'e> {
             published,
             notes,
         };
-        let closed = closing.close(ports, self.pools, &job.received(), threshold_ns);
+        let closed = closing.close(ports, self.pools, &job.received());
         Ok((job, closed))
     }
 }

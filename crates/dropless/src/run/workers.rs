@@ -9,8 +9,10 @@ use dataplane::stall::{StallLog, StallRecord, Stalls};
 use dataplane::worker::{Control, WorkerCounters};
 use doctor::noise::spin::this_core;
 use dpdk::Eal;
-use measure::{Clock, Note, WorkerSummary};
+use measure::units::format_duration;
+use measure::{Clock, Note, Stall, Ticks, WorkerSummary};
 
+use crate::plan::MachinePlan;
 use crate::run::clock::now;
 use crate::run::placement;
 use crate::run::privileges::Kept;
@@ -44,7 +46,8 @@ impl<'a> Worker<'a> {
 /// The core of each worker, and what it does there.
 pub type Roles = Vec<(usize, Vec<&'static str>)>;
 
-/// A worker that does not poll for less does its own work, as far as anybody can tell, ns.
+/// A worker that does not poll for less does its own work, as far as anybody can tell, ns. Longer stalls are kept for the
+/// verdict, whether they are to be told or not.
 pub const STALL_NS: u64 = 1_000_000;
 
 /// Stalls kept of a worker; their memory is touched before it polls.
@@ -57,14 +60,43 @@ pub fn rooms(workers: usize) -> Vec<Arc<Stalls>> {
         .collect()
 }
 
+/// From which length on stalls are kept, ticks.
+#[derive(Debug, Clone, Copy)]
+pub struct Thresholds {
+    /// Longer ones are told: `--pause`.
+    pub told: u64,
+    /// Longer ones are judged: `STALL_NS`.
+    pub judged: u64,
+}
+
+impl Thresholds {
+    /// Of workers whose stalls longer than `pause_ns` are told.
+    pub fn new(pause_ns: u64, clock: &Clock) -> Self {
+        // Where none is told, workers rest between their polls.
+        let judged_ns = if pause_ns == MachinePlan::RESTS {
+            pause_ns
+        } else {
+            STALL_NS
+        };
+        Self {
+            told: clock.ticks_from_ns(pause_ns),
+            judged: clock.ticks_from_ns(judged_ns),
+        }
+    }
+}
+
 /// The stalls of one worker.
 pub struct Stalled {
     pub core: usize,
     pub roles: Vec<&'static str>,
     pub thread: u32,
+    /// All that were kept.
     pub stalls: Vec<StallRecord>,
-    /// Stalls that found no room.
+    pub thresholds: Thresholds,
+    /// Stalls to be told that found no room.
     pub dropped: u64,
+    /// Stalls to be judged that found no room.
+    pub long_dropped: u64,
     /// The core that it ended on.
     ended_on: usize,
     /// What a packet costs it, ticks.
@@ -77,6 +109,31 @@ impl Stalled {
         let after = self.stalls.iter().map(|stall| stall.core as usize);
         after.chain([self.ended_on]).find(|core| *core != self.core)
     }
+
+    /// The stalls to be told.
+    pub fn told(&self) -> impl Iterator<Item = &StallRecord> {
+        let told = |stall: &&StallRecord| stall.to.since(stall.from) > self.thresholds.told;
+        self.stalls.iter().filter(told)
+    }
+
+    /// Whether all stalls longer than so many ticks were kept.
+    pub fn has_all_of(&self, ticks: u64) -> bool {
+        let Thresholds { told, judged } = self.thresholds;
+        self.long_dropped == 0 && (ticks >= judged || (ticks >= told && self.dropped == 0))
+    }
+
+    /// What the worker itself knows of one of its stalls, in a run that began at `start`.
+    pub fn stall(&self, stall: &StallRecord, clock: &Clock, start: Ticks) -> Stall {
+        Stall {
+            core: self.core as u32,
+            role: self.roles.join(" "),
+            at_ns: clock.ns(stall.to).since(clock.ns(start)),
+            gap_ns: clock.ns_from_ticks(stall.to.since(stall.from)),
+            moved: stall.moved.into(),
+            next: stall.next.into(),
+            ..Stall::default()
+        }
+    }
 }
 
 /// What workers leave.
@@ -87,20 +144,47 @@ pub struct Left {
 }
 
 impl Left {
-    /// How many stalls the worker of `core` had, where it lived to tell, and for how many of them there was no room.
+    /// How many stalls to be told the worker of `core` had, where it lived to tell, and for how many of them there was no
+    /// room.
     pub fn stalls_of(&self, core: usize) -> (Option<u64>, u64) {
         match self.stalled.iter().find(|stalled| stalled.core == core) {
-            Some(Stalled { stalls, dropped, .. }) => (Some(stalls.len() as u64 + dropped), *dropped),
+            Some(stalled) => {
+                let dropped = stalled.dropped;
+                (Some(stalled.told().count() as u64 + dropped), dropped)
+            }
             // It had nothing to do.
             None => (self.died.is_none().then_some(0), 0),
         }
+    }
+
+    /// All stalls that were kept, in a run that began at `start`.
+    pub fn kept_stalls(&self, clock: &Clock, start: Ticks) -> Vec<Stall> {
+        let workers = self.stalled.iter();
+        let stalls = workers.flat_map(|worker| {
+            worker
+                .stalls
+                .iter()
+                .map(|stall| worker.stall(stall, clock, start))
+        });
+        stalls.collect()
+    }
+
+    /// That the verdict does not know of all.
+    pub fn unjudged_note(&self) -> Option<Note> {
+        let dropped: u64 = self.stalled.iter().map(|stalled| stalled.long_dropped).sum();
+        let text = format!(
+            "for lack of room the verdict knows no more of {} longer than {} than how long the longest was: it may lay what they cost to something else",
+            report::number::counted(dropped, "stall"),
+            format_duration(STALL_NS),
+        );
+        (dropped > 0).then(|| Note::new("stalls_unjudged", text))
     }
 
     /// That some are only counted.
     pub fn dropped_note(&self, is_explained: bool) -> Option<Note> {
         let dropped: u64 = self.stalled.iter().map(|stalled| stalled.dropped).sum();
         let text = format!(
-            "the last {} are only counted, for lack of room{}: give a longer --pause",
+            "{} are only counted, for lack of room{}: give a longer --pause",
             report::number::counted(dropped, "stall"),
             if is_explained {
                 ", and what they cost is not explained"
@@ -123,14 +207,14 @@ pub struct Running<'s> {
 impl<'s> Running<'s> {
     /// Starts the workers that have tasks, known to `eal` where there is one, without rights but those of `rights`.
     /// Where one cannot be started, whoever called stops the others by `control`.
-    /// `counters` and `rooms` have a place for each of `workers`; stalls longer than `stall_ticks` are kept.
+    /// `counters` and `rooms` have a place for each of `workers`.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
         (eal, rights): (Option<&'s Eal>, Kept),
         workers: Vec<Worker<'a>>,
         control: &'s Control,
         counters: &'s [Arc<WorkerCounters>],
-        (rooms, stall_ticks): (&'s [Arc<Stalls>], u64),
+        (rooms, thresholds): (&'s [Arc<Stalls>], Thresholds),
     ) -> Result<Self> {
         let (mut handles, mut kept) = (Vec::new(), Vec::new());
         let cores: Vec<usize> = workers.iter().map(|worker| worker.core).collect();
@@ -145,14 +229,16 @@ impl<'s> Running<'s> {
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
                 rights.drop_in_worker();
-                let log = StallLog::new(stalls, stall_ticks, this_core);
+                let log = StallLog::new(stalls, thresholds.told, this_core).with_long(thresholds.judged);
                 dataplane::worker::run(tasks, control, counters, &log, now);
                 Stalled {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
                     stalls: stalls.after(0).collect(),
+                    thresholds,
                     dropped: stalls.dropped(),
+                    long_dropped: stalls.long_dropped(),
                     ended_on: this_core() as usize,
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                 }
@@ -229,30 +315,78 @@ pub fn summary(
 
 #[cfg(test)]
 mod tests {
-    use measure::Ticks;
-
     use super::*;
 
-    #[test]
-    fn stalls_without_room_are_counted_and_told() {
-        let stall = StallRecord {
+    const JUDGED: u64 = 50;
+
+    /// A worker with one stall of 9 ticks and one of 90.
+    fn stalled(core: usize, told: u64, [dropped, long_dropped]: [u64; 2]) -> Stalled {
+        let stall = |ticks| StallRecord {
             from: Ticks(0),
-            to: Ticks(9),
+            to: Ticks(ticks),
             moved: 0,
             next: 0,
             core: 1,
         };
-        let stalled = |core, dropped| Stalled {
+        Stalled {
             core,
             roles: vec!["receive"],
             thread: 0,
-            stalls: vec![stall; 2],
+            stalls: vec![stall(9), stall(90)],
+            thresholds: Thresholds { told, judged: JUDGED },
             dropped,
+            long_dropped,
             ended_on: core,
             packet_ticks: 0.0,
+        }
+    }
+
+    #[test]
+    fn what_is_told_changes_nothing_of_what_is_judged() {
+        let clock = Clock::from_calibration(0, 0, 1e9);
+        for (told, rows) in [(5, 2), (9, 1), (1000, 0)] {
+            let left = Left {
+                stalled: vec![stalled(1, told, [0, 0])],
+                died: None,
+            };
+            assert_eq!(left.stalls_of(1), (Some(rows), 0));
+            let kept = left.kept_stalls(&clock, Ticks(10));
+            let kept: Vec<_> = kept.iter().map(|stall| (stall.gap_ns, stall.at_ns)).collect();
+            assert_eq!(kept, [(9, 0), (90, 80)]);
+            assert!(left.stalled[0].has_all_of(JUDGED));
+        }
+        let has_all = |told, dropped, ticks| stalled(1, told, dropped).has_all_of(ticks);
+        assert!(
+            has_all(5, [0, 0], 5) && !has_all(5, [0, 0], 4),
+            "shorter ones are not kept"
+        );
+        assert!(
+            has_all(5, [7, 0], JUDGED) && !has_all(5, [7, 0], 5),
+            "only short ones are missing"
+        );
+        assert!(!has_all(5, [7, 1], JUDGED));
+        assert!(
+            !has_all(1000, [0, 1], 1000),
+            "long ones are missing that were not to be told"
+        );
+    }
+
+    #[test]
+    fn workers_that_rest_have_no_stalls() {
+        let clock = Clock::from_calibration(0, 0, 1e9);
+        let thresholds = |pause_ns| {
+            let Thresholds { told, judged } = Thresholds::new(pause_ns, &clock);
+            told.min(judged)
         };
+        let ticks = [1_000, 2_000_000_000].map(thresholds);
+        assert!(ticks[0] <= 1_000 && ticks[1] <= STALL_NS, "{ticks:?}");
+        assert!(thresholds(MachinePlan::RESTS) > 1 << 60);
+    }
+
+    #[test]
+    fn stalls_without_room_are_counted_and_told() {
         let mut left = Left {
-            stalled: vec![stalled(1, 0), stalled(2, 5)],
+            stalled: vec![stalled(1, 5, [0, 0]), stalled(2, 5, [5, 3])],
             died: None,
         };
         assert_eq!(
@@ -261,9 +395,16 @@ mod tests {
         );
         let note = left.dropped_note(false).unwrap();
         assert_eq!(note.code, "stalls_dropped");
-        assert!(note.text.contains("the last 5 stalls"), "{}", note.text);
+        assert!(note.text.starts_with("5 stalls"), "{}", note.text);
+        let note = left.unjudged_note().unwrap();
+        assert_eq!(note.code, "stalls_unjudged");
+        assert!(
+            note.text.contains("no more of 3 stalls longer than 1."),
+            "{}",
+            note.text
+        );
         left.stalled.pop();
-        assert!(left.dropped_note(true).is_none());
+        assert!(left.dropped_note(true).is_none() && left.unjudged_note().is_none());
         left.died = Some(anyhow!("it died"));
         assert_eq!(left.stalls_of(2), (None, 0), "nobody knows");
     }

@@ -212,11 +212,11 @@ fn a_port_that_takes_no_more_is_told_while_it_does() {
     }
 }
 
-/// Whoever stops the sender itself is no slow core of it.
+/// Whoever stops the sender itself is no slow core of it, also where such a stall is too short to be told.
 #[test]
 fn a_sender_that_was_stopped_is_not_called_slow() {
     let Some(lab) = require(&[]) else { return };
-    let load = "--json --rate 100kpps --duration 60s --interval 50ms --drain 200ms";
+    let load = "--json --rate 100kpps --duration 60s --interval 50ms --drain 200ms --pause 1h";
     let arguments: Vec<&str> = ["send"].into_iter().chain(load.split(' ')).collect();
     let near = lab.dropless(&arguments).spawn();
     let has_sent = |run: PathBuf| {
@@ -230,6 +230,10 @@ fn a_sender_that_was_stopped_is_not_called_slow() {
     let near = near.wait(LIMIT);
     assert_eq!(near.code, Some(2), "{near}");
     assert_eq!(near.json()["reasons"][0]["code"], "sender_stalled", "{near}");
+    assert_eq!(near.number("workers.0.stalls"), 0, "{near}");
+    let run = runs(&lab).next().expect("a run directory");
+    let rows = std::fs::read_to_string(run.join("stalls.csv")).expect("rows");
+    assert_eq!(rows.lines().count(), 1, "{rows}");
 }
 
 #[test]

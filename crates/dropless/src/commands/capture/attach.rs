@@ -183,7 +183,7 @@ impl Attached {
     /// Makes the plan one of a worker that takes nothing from the run: a core that it does not use, and where it uses all,
     /// little of one. That worker rests between its looks, which is no stall.
     pub fn share_machine(&mut self, machine: &mut MachinePlan) {
-        machine.pause_ns = u64::MAX;
+        machine.pause_ns = MachinePlan::RESTS;
         machine.no_huge = true;
         if !machine.cores.is_empty() {
             return;
