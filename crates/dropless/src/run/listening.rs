@@ -12,6 +12,8 @@ use report::rundir::{RunDir, file};
 use super::clock::now;
 use super::control::Look;
 use super::open::OpenPort;
+use super::queues::QueuePlace;
+use crate::explain::Received;
 
 /// A file of which nothing came for so long has come to its end.
 const FILES_END: Duration = Duration::from_millis(200);
@@ -201,15 +203,40 @@ impl Listening {
         (planned_s, planned_s.map(|planned| (elapsed_s / planned).min(1.0)))
     }
 
-    /// The rate at which so many frames came, while anything came.
-    pub fn rate_pps(&self, frames: u64) -> f64 {
-        frames as f64 / self.active.as_secs_f64().max(1e-3)
+    /// Who polls `place`, where so many frames came: at its own rate, while anything came to any queue. The rates of all add
+    /// up to that of the run.
+    pub fn received(&self, place: QueuePlace, frames: u64) -> Received<'static> {
+        Received {
+            port: place.port,
+            core: place.core,
+            rate_pps: frames as f64 / self.active.as_secs_f64().max(1e-3),
+            came: None,
+            holes: &[],
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_queue_has_the_rate_of_its_own_frames() {
+        let clock = Clock::from_calibration(0, 0, 1e9);
+        let course = Listening {
+            active: Duration::from_secs(2),
+            ..Listening::new(&clock, 1_000_000, None, None)
+        };
+        let rate = |queue, frames| {
+            let place = QueuePlace {
+                port: 0,
+                queue,
+                core: 1,
+            };
+            course.received(place, frames).rate_pps.round() as u64
+        };
+        assert_eq!([rate(0, 3000), rate(1, 1000), rate(2, 0)], [1500, 500, 0]);
+    }
 
     /// In a day of intervals of 1 ms, and on a clock whose interval is no whole number of ticks.
     #[test]

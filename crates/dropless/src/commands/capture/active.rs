@@ -320,22 +320,11 @@ impl Active for ActiveCapture {
     }
 
     fn received(&self) -> Vec<Received<'_>> {
-        let all: u64 = self
-            .sides
-            .iter()
-            .map(|side| side.counters.received.frames.get())
-            .sum();
-        let rate_pps = self.course.rate_pps(all);
         // The ports of a run that is looked into are not ours.
         let sides = self.sides.iter().filter(|_| self.link.is_none());
-        let sides = sides.map(|side| Received {
-            port: side.place.port,
-            core: side.place.core,
-            rate_pps,
-            came: None,
-            holes: &[],
-        });
-        sides.collect()
+        let frames = |side: &CaptureSide| side.counters.received.frames.get();
+        let received = |side: &CaptureSide| self.course.received(side.place, frames(side));
+        sides.map(received).collect()
     }
 
     fn close(self, ending: Ending<'_>) -> measure::CaptureSummary {

@@ -230,17 +230,8 @@ impl Active for ActiveReflect {
     }
 
     fn received(&self) -> Vec<Received<'_>> {
-        // The ring of the busiest queue, while anything came.
-        let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
-        let rate_pps = self.course.rate_pps(most.unwrap_or(0));
-        let sides = self.sides.iter().map(|side| Received {
-            port: side.place.port,
-            core: side.place.core,
-            rate_pps,
-            came: None,
-            holes: &[],
-        });
-        sides.collect()
+        let received = |side: &ReflectSide| self.course.received(side.place, side.counters.frames.get());
+        self.sides.iter().map(received).collect()
     }
 
     fn close(self, ending: Ending<'_>) -> measure::ReflectSummary {

@@ -332,21 +332,9 @@ impl<J: Judges> Active for ActiveForward<J> {
     }
 
     fn received(&self) -> Vec<Received<'_>> {
-        // The ring of the busiest queue, while anything came.
-        let most = self
-            .sides
-            .iter()
-            .map(|side| side.side.counters.frames.get())
-            .max();
-        let rate_pps = self.course.rate_pps(most.unwrap_or(0));
-        let sides = self.sides.iter().map(|side| Received {
-            port: side.side.place.port,
-            core: side.side.place.core,
-            rate_pps,
-            came: None,
-            holes: &[],
-        });
-        sides.collect()
+        let sides = self.sides.iter().map(|side| &side.side);
+        let received = sides.map(|side| self.course.received(side.place, side.counters.frames.get()));
+        received.collect()
     }
 
     fn close(self, ending: Ending<'_>) -> J::Summary {
