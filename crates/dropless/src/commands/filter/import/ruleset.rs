@@ -75,12 +75,74 @@ pub struct Chain {
     pub rules: Vec<Rule>,
 }
 
+/// What is not rules of filter chains, and why it is left out.
+#[derive(Debug)]
+pub struct Beside {
+    pub place: String,
+    pub text: String,
+    pub why: String,
+    /// Chains for other hooks are asked before it matters.
+    pub only: Option<Hook>,
+}
+
+/// Whose address is translated, of a connection's first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Translated {
+    Source,
+    Destination,
+}
+
+impl Translated {
+    /// What a target of iptables translates at this hook before filter chains are asked; a chain without a hook may be
+    /// asked from any.
+    pub fn by(target: &str, hook: Option<&str>) -> Option<Self> {
+        let (of, earlier) = match target {
+            "SNAT" | "MASQUERADE" => (Self::Source, "postrouting"),
+            "NETMAP" if hook == Some("postrouting") => (Self::Source, "postrouting"),
+            "DNAT" | "REDIRECT" | "NETMAP" => (Self::Destination, "prerouting"),
+            _ => return None,
+        };
+        // At the other hooks it is for what the machine itself sends, or comes behind the filter chain.
+        hook.is_none_or(|hook| hook == earlier).then_some(of)
+    }
+}
+
+impl Beside {
+    pub fn new(place: String, text: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            place,
+            text: text.into(),
+            why: why.into(),
+            only: None,
+        }
+    }
+
+    /// A translation that packets meet earlier than the filter chains.
+    pub fn translation(place: String, text: impl Into<String>, of: Translated) -> Self {
+        match of {
+            Translated::Destination => Self::new(
+                place,
+                text,
+                "it changes addresses before the chain that is imported is asked, and here packets have those of the wire",
+            ),
+            // Sources are changed behind the chains; the answers' destinations are changed back before them.
+            Translated::Source => Self {
+                only: Some(Hook::Forward),
+                ..Self::new(
+                    place,
+                    text,
+                    "it changes addresses of answers before the chain that is imported is asked, and here packets have those of the wire",
+                )
+            },
+        }
+    }
+}
+
 /// All of them, and what is said beside them.
 #[derive(Debug, Default)]
 pub struct Ruleset {
     pub chains: Vec<Chain>,
-    /// Places and texts of what is not rules of filter chains, and why it is left out.
-    pub beside: Vec<(String, String, String)>,
+    pub beside: Vec<Beside>,
     /// The kernel follows connections, and for that puts fragments together before any chain.
     pub defragments: bool,
 }

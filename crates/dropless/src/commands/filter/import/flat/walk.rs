@@ -41,8 +41,10 @@ impl<'r> Walk<'r> {
     }
 
     pub fn beside(&mut self) {
-        for (place, text, why) in &self.set.beside {
-            self.left_out((place, text), why.clone(), Meant::Other);
+        for one in &self.set.beside {
+            if one.only.is_none_or(|only| only == self.hook) {
+                self.left_out((&one.place, &one.text), one.why.clone(), Meant::Other);
+            }
         }
     }
 

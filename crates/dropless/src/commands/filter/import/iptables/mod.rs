@@ -1,6 +1,7 @@
 //! What `iptables-save` and `ip6tables-save` print, as chains.
 
 mod limit;
+mod nat;
 mod reading;
 mod values;
 
@@ -10,7 +11,7 @@ use anyhow::{Result, ensure};
 use rules::{Layer, Verdict};
 
 use super::conditions::unfit;
-use super::ruleset::{Chain, Meant, Rule, Ruleset};
+use super::ruleset::{Beside, Chain, Meant, Rule, Ruleset};
 use reading::parts;
 
 /// Reads tables; `device` is the interface that the rules are for.
@@ -36,17 +37,19 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             layer = found;
         }
         if line.contains("is incompatible, use 'nft' tool") {
-            into.beside.push((
-                place,
-                line.into(),
-                "iptables-save cannot show it; import `nft -j list ruleset`".into(),
-            ));
+            let why = "iptables-save cannot show it; import `nft -j list ruleset`";
+            into.beside.push(Beside::new(place, line, why));
         } else if line.is_empty() || line.starts_with('#') || line == "COMMIT" {
         } else if let Some(name) = line.strip_prefix('*') {
             name.clone_into(&mut table);
             into.defragments |= table == "nat";
         } else if let Some(chain) = line.strip_prefix(':') {
             into.chains.extend(self::chain(chain, &table, layer));
+            let mut words = chain.split_whitespace();
+            let name = words.next().unwrap_or_default();
+            if table != "filter" && is_earlier(name) && words.next() == Some("DROP") {
+                into.beside.push(Beside::new(place, line, elsewhere(&table)));
+            }
         } else {
             ensure!(
                 !table.is_empty(),
@@ -151,17 +154,24 @@ fn rule(into: &mut Ruleset, (place, line): (String, &str), scope: &Scope<'_>) {
             parts,
             meant,
         }),
-        // Chains of nat decide nothing about passing.
-        None if scope.table == "nat" || !matches!(name, "PREROUTING" | "INPUT" | "FORWARD") => {}
-        None => into.beside.push((
-            place,
-            line.to_owned(),
-            format!(
-                "it is in table {}, and only table filter is taken over",
-                scope.table
-            ),
-        )),
+        // Rules of nat decide nothing about passing, but by which addresses others do.
+        None if scope.table == "nat" => {
+            let told = nat::translates(name, &rest, scope.device);
+            into.beside
+                .extend(told.map(|of| Beside::translation(place, line, of)));
+        }
+        None if is_earlier(name) => into.beside.push(Beside::new(place, line, elsewhere(scope.table))),
+        None => {}
     }
+}
+
+/// Whether the kernel asks a chain of this name before it has decided about a packet for this machine, or one to pass on.
+fn is_earlier(chain: &str) -> bool {
+    matches!(chain, "PREROUTING" | "INPUT" | "FORWARD")
+}
+
+fn elsewhere(table: &str) -> String {
+    format!("it is in table {table}, and only table filter is taken over")
 }
 
 /// Words, of which some are quoted.

@@ -4,6 +4,7 @@
 //! others are taken.
 
 mod matches;
+mod nat;
 mod rate;
 mod sets;
 mod values;
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use super::common::{PARTS_MAX, product, then};
 use super::conditions::{Conditions, Read, Unfit, unfit};
-use super::ruleset::{Chain, Meant, Part, Rule, Ruleset, Target};
+use super::ruleset::{Beside, Chain, Meant, Part, Rule, Ruleset, Target};
 use sets::Sets;
 
 /// Bytes of a rule that are shown.
@@ -53,39 +54,45 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
     let tables = objects.iter().filter_map(|object| object.get("table"));
     let dormant: Vec<String> = tables.filter(|table| is_dormant(table)).map(name_of).collect();
     for table in &dormant {
-        into.beside.push((
-            format!("table {table}"),
-            "all of it".into(),
-            "it is dormant: the kernel asks none of its chains".into(),
-        ));
+        let why = "it is dormant: the kernel asks none of its chains";
+        into.beside
+            .push(Beside::new(format!("table {table}"), "all of it", why));
     }
     let chains = objects.iter().filter_map(|object| object.get("chain"));
-    for chain in chains.filter(|chain| !dormant.contains(&table_of(chain))) {
-        if let Some(chain) = self::chain(chain, device) {
-            into.chains.push(chain);
-        }
+    let mut nats = Vec::new();
+    for object in chains.filter(|chain| !dormant.contains(&table_of(chain))) {
+        let of_kind = match object["type"].as_str() {
+            Some("nat") => &mut nats,
+            Some("filter") | None => &mut into.chains,
+            Some(_) => continue,
+        };
+        of_kind.extend(chain(object, device));
     }
     for rule in objects.iter().filter_map(|object| object.get("rule")) {
         let (table, name) = (table_of(rule), rule["chain"].as_str().unwrap_or_default());
         let home = into
             .chains
             .iter_mut()
+            .chain(&mut nats)
             .find(|chain| chain.table == table && chain.name == name);
         if let Some(home) = home {
             let layer = home.layer;
-            home.rules.push(self::rule(
-                rule,
-                &Scope {
-                    table,
-                    layer,
-                    sets: &sets,
-                    device,
-                    names_ports: Cell::new(false),
-                },
-            ));
+            let scope = Scope {
+                table,
+                layer,
+                sets: &sets,
+                device,
+                names_ports: Cell::new(false),
+            };
+            let read = self::rule(rule, &scope);
+            let of = nat::translates(rule, home).filter(|_| !matches!(read.parts, Err(Unfit::Never)));
+            into.beside
+                .extend(of.map(|of| Beside::translation(read.place.clone(), &read.text, of)));
+            home.rules.push(read);
         }
     }
     earlier(&mut into);
+    into.beside.extend(nat::drops(&nats));
     Ok(into)
 }
 
@@ -135,8 +142,7 @@ fn chain(object: &Value, device: Option<&str>) -> Option<Chain> {
         _ => return None,
     };
     let hook = object["hook"].as_str();
-    let is_filter = object["type"].as_str() == Some("filter");
-    if hook.is_some() && !is_filter || device.is_some_and(|device| is_elsewhere(object, device)) {
+    if device.is_some_and(|device| is_elsewhere(object, device)) {
         return None;
     }
     let policy = match object["policy"].as_str() {
@@ -161,6 +167,8 @@ fn is_elsewhere(object: &Value, device: &str) -> bool {
     }
 }
 
+const EARLIER: &str = "it is asked earlier than the chain that is imported";
+
 /// Filter chains that are asked before those for input and forward: what they drop does not come so far.
 fn earlier(set: &mut Ruleset) {
     for chain in &set.chains {
@@ -169,11 +177,8 @@ fn earlier(set: &mut Ruleset) {
         };
         let does_something = !chain.rules.is_empty() || *policy == Verdict::Deny;
         if matches!(hook.as_str(), "prerouting" | "ingress") && does_something {
-            set.beside.push((
-                format!("chain {} {}", chain.table, chain.name),
-                "all of it".into(),
-                "it is asked earlier than the chain that is imported".into(),
-            ));
+            let place = format!("chain {} {}", chain.table, chain.name);
+            set.beside.push(Beside::new(place, "all of it", EARLIER));
         }
     }
 }
