@@ -101,6 +101,15 @@ fn each_condition_of_iptables() {
             "-p tcp -m hashlimit --hashlimit-above 100/sec --hashlimit-burst 200 --hashlimit-mode srcip --hashlimit-name x --hashlimit-srcmask 24 -j DROP",
             "rate 100pps per source/24,64 burst 200 tcp",
         ),
+        // The mask of the other end is printed without being asked for.
+        (
+            "-m hashlimit --hashlimit-above 9/sec --hashlimit-mode srcip --hashlimit-name x --hashlimit-dstmask 24 -j DROP",
+            "rate 9pps per source/32,64 burst 5",
+        ),
+        (
+            "-m hashlimit --hashlimit-above 9/sec --hashlimit-mode dstip --hashlimit-name x --hashlimit-dstmask 16 --hashlimit-srcmask 0 -j DROP",
+            "rate 9pps per destination/16,64 burst 5",
+        ),
     ] {
         let rule = if rule.starts_with('[') {
             rule.to_owned()
@@ -131,6 +140,10 @@ fn what_iptables_says_and_we_cannot_is_left_out_and_named() {
         ("-f -j DROP", "put fragments together"),
         ("-p 0 -j ACCEPT", "the protocol 0"),
         ("-p icmp -m icmp --icmp-type 3/1 -j DROP", "codes of ICMP"),
+        (
+            "-m hashlimit --hashlimit-above 10/sec --hashlimit-mode srcip --hashlimit-name x --hashlimit-srcmask 0 -j DROP",
+            "all addresses together",
+        ),
         ("-s 10.0.0.0/255.0.255.0 -j DROP", "holes"),
         ("-p tcp -j MARK --set-mark 1", "the target MARK"),
         ("-p tcp -m ttl --ttl-eq 5 -j DROP", "`-m ttl`"),

@@ -15,7 +15,9 @@ pub struct Limit {
     above: Option<NonZeroU64>,
     burst: Option<NonZeroU64>,
     of: Option<End>,
-    len: Option<u8>,
+    /// Both masks may be written; the other end's does nothing.
+    source_len: Option<u8>,
+    destination_len: Option<u8>,
     /// The rule has one.
     pub is_asked: bool,
 }
@@ -38,10 +40,15 @@ impl Limit {
                 });
             }
             "--hashlimit-srcmask" | "--hashlimit-dstmask" => {
-                self.len = match value.parse() {
-                    Ok(len @ 1..=128) => Some(len),
-                    _ => return unfit("a rate for all addresses together"),
+                let Ok(len) = value.parse() else {
+                    return unfit(format!("the mask {value}"));
                 };
+                let place = if word == "--hashlimit-srcmask" {
+                    &mut self.source_len
+                } else {
+                    &mut self.destination_len
+                };
+                *place = Some(len);
             }
             "--hashlimit-name" if names.get(value) == Some(&1) => {}
             "--hashlimit-name" => return unfit("a rate that several rules share"),
@@ -58,10 +65,18 @@ impl Limit {
             return unfit("a rate that is not `above`, for each source or destination");
         };
         let whole = if scope.layer == Layer::V6 { 128 } else { 32 };
-        let (v4_len, v6_len) = lens(scope.layer, self.len.unwrap_or(whole));
-        if v4_len > 32 {
+        let len = match of {
+            End::Source => self.source_len,
+            End::Destination => self.destination_len,
+        };
+        let len = len.unwrap_or(whole);
+        if len == 0 {
+            return unfit("a rate for all addresses together");
+        }
+        if len > whole {
             return unfit("a mask that is too long");
         }
+        let (v4_len, v6_len) = lens(scope.layer, len);
         // The extension's own burst, where none is written (iptables-extensions(8)).
         let burst = self.burst.or(NonZeroU64::new(5)).unwrap_or(NonZeroU64::MIN);
         Ok(Rate {
