@@ -317,6 +317,53 @@ fn sets_with_names() {
 }
 
 #[test]
+fn names_of_sets_are_free_ones() {
+    let elements = |first: u8| {
+        let all: Vec<_> = (0..9).map(|at| format!("\"10.{first}.{at}.1\"")).collect();
+        all.join(",")
+    };
+    let named = |name: &str, first| {
+        format!(
+            r#",{{"set":{{"family":"inet","table":"t","name":"{name}","type":"ipv4_addr","elem":[{}]}}}}"#,
+            elements(first)
+        )
+    };
+    let set2 = matched("ip", "saddr", "==", r#""@set2""#);
+    let a = matched("ip", "saddr", "==", r#""@a""#);
+    let same_but_for_a_sign = matched("ip", "saddr", "==", r#""@/a""#);
+    let taken = matched("ip", "saddr", "==", r#""@aset3""#);
+    let none = |first| {
+        matched(
+            "ip",
+            "saddr",
+            "==",
+            &format!(r#"{{"set":[{}]}}"#, elements(first)),
+        )
+    };
+    let (rules, told) = imported(&nft_with(&named("set2", 1), &[&set2, &none(2)]), &args());
+    let denied_from = |rules: &[String]| -> Vec<String> {
+        let sets = rules.iter().filter_map(|rule| rule.strip_prefix("deny from "));
+        sets.map(str::to_owned).collect()
+    };
+    assert_eq!(
+        (denied_from(&rules), told.as_str()),
+        (vec!["@set2".into(), "@set3".into()], "")
+    );
+    let sets = named("a", 3) + &named("aset3", 4) + &named("/a", 5);
+    let (rules, _) = imported(&nft_with(&sets, &[&a, &taken, &same_but_for_a_sign]), &args());
+    assert_eq!(denied_from(&rules), ["@a", "@aset3", "@aset4"]);
+    // A rule's own name may be one that was made up for an earlier set.
+    let (rules, _) = imported(
+        &nft_with(
+            &named("set1", 6),
+            &[&none(7), &matched("ip", "saddr", "==", r#""@set1""#)],
+        ),
+        &args(),
+    );
+    assert_eq!(denied_from(&rules).len(), 2, "{rules:?}");
+}
+
+#[test]
 fn what_is_asked_earlier_is_told() {
     let drops = matched("ip", "saddr", "==", r#""10.0.0.1""#);
     let earlier = |chain: &str, rules: &str| {

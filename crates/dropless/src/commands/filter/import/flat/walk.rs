@@ -87,8 +87,11 @@ impl<'r> Walk<'r> {
         let is_good = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let told = choice.name.as_deref().unwrap_or_default();
         let mut name: String = told.chars().filter(is_good).collect();
-        if name.is_empty() || self.sets.iter().any(|(known, _)| *known == name) {
-            name = format!("{name}set{}", self.sets.len() + 1);
+        let is_taken = |name: &str| name.is_empty() || self.sets.iter().any(|(known, _)| known == name);
+        if is_taken(&name) {
+            // Sets of theirs may have such a name, too.
+            let mut numbered = (self.sets.len() + 1..).map(|number| format!("{name}set{number}"));
+            name = numbered.find(|name| !is_taken(name)).unwrap_or_default();
         }
         self.sets.push((name.clone(), choice.of.clone()));
         choice.name = Some(name);
