@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use wire::checksum::{ICMP, ICMPV6};
+use wire::headers::{TYPE_IPV4, TYPE_IPV6};
 
 use super::Told;
 use super::lex::{Cursor, Item};
@@ -127,9 +128,22 @@ pub(super) fn protocols(list: &[Item<'_>]) -> Told<Vec<u8>> {
 }
 
 pub(super) fn ether_types(list: &[Item<'_>]) -> Told<Vec<RangeInclusive<u16>>> {
-    let each = |item: &Item<'_>| match ETHER_TYPES.iter().find(|(name, _)| **name == **item) {
-        Some((_, number)) => Ok(*number..=*number),
-        None => range(item, 65535, "ether type").map_err(|what| (item.0.column, what)),
+    let each = |item: &Item<'_>| {
+        if let Some((_, number)) = ETHER_TYPES.iter().find(|(name, _)| **name == **item) {
+            return Ok(*number..=*number);
+        }
+        let told = |what| (item.0.column, what);
+        let found = range(item, 65535, "ether type").map_err(told)?;
+        // A packet of these is one of IP, or malformed: nothing would be met.
+        for (ip, name, word) in [(TYPE_IPV4, "IPv4", "ip4"), (TYPE_IPV6, "IPv6", "ip6")] {
+            if found == (ip..=ip) {
+                return Err(told(format!(
+                    "`{}` is {name}, and an ether type is asked only of what is not IP: write {word}",
+                    &**item
+                )));
+            }
+        }
+        Ok(found)
     };
     list.iter().map(each).collect()
 }

@@ -178,6 +178,31 @@ fn a_rate_of_what_has_no_address_is_refused() {
     }
 }
 
+/// IP is no ether type for rules: they would be met by nothing, and look good.
+#[test]
+fn the_ether_types_of_ip_are_refused() {
+    for (text, told) in [
+        (
+            "deny ethertype 0x86dd",
+            "rules:1:16: `0x86dd` is IPv6, and an ether type is asked only of what is not IP: write ip6",
+        ),
+        (
+            "allow vlan 7 ethertype lldp, 2048",
+            "rules:1:30: `2048` is IPv4, and an ether type is asked only of what is not IP: write ip4",
+        ),
+        (
+            "deny ethertype 0x0800-0x0800",
+            "rules:1:16: `0x0800-0x0800` is IPv4, and an ether type is asked only of what is not IP: write ip4",
+        ),
+    ] {
+        assert_eq!(problem(text), told);
+    }
+    assert!(
+        read("deny ethertype 0x0800-0x0801, 0-65535").is_ok(),
+        "there are others"
+    );
+}
+
 #[test]
 fn files_name_each_other() {
     let read = |name: &str| match name {
