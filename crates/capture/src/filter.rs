@@ -1,6 +1,8 @@
 //! Capture filters in the syntax of libpcap (pcap-filter(7)), which compiles and runs them.
 
-use pcap::{BpfProgram, Capture, Linktype};
+use std::ffi::{c_int, c_uint};
+
+use pcap::{BpfProgram, Capture, Linktype, PacketHeader};
 use thiserror::Error;
 
 use crate::input::LinkType;
@@ -40,12 +42,33 @@ impl Filter {
             })
     }
 
-    /// Whether the whole of a frame passes.
+    /// Whether a packet of `len` bytes passes, of which `data` is the beginning that was captured.
     #[inline]
-    pub fn passes(&self, frame: &[u8]) -> bool {
-        self.0.filter(frame)
+    pub fn passes(&self, data: &[u8], len: u32) -> bool {
+        let header = PacketHeader {
+            ts: libc::timeval {
+                tv_sec: 0,
+                tv_usec: 0,
+            },
+            caplen: data.len() as u32,
+            len,
+        };
+        // SAFETY: the program is one that libpcap compiled, since nothing else makes a `BpfProgram`, and of `data` no more is
+        // read than the length that the header says. Nothing is written.
+        unsafe { pcap_offline_filter(&raw const self.0, &raw const header, data.as_ptr()) > 0 }
     }
 }
+
+// The crate `pcap` links the library. Its own `BpfProgram::filter` takes what was captured for all of the packet.
+unsafe extern "C" {
+    /// Both structures are the C ones: one is transparent over it, one laid out as it is.
+    fn pcap_offline_filter(program: *const BpfProgram, header: *const PacketHeader, data: *const u8)
+    -> c_int;
+}
+const _: () = assert!(
+    size_of::<BpfProgram>() == size_of::<(c_uint, *const u8)>(),
+    "`struct bpf_program` of pcap/bpf.h"
+);
 
 /// The number by which libpcap knows a kind of link: its own (`DLT_`), which of raw IP is not that of files.
 fn number(link: LinkType) -> Linktype {
@@ -103,7 +126,10 @@ mod tests {
 
     #[test]
     fn what_passes_is_what_the_expression_says() {
-        let passes = |expression: &str, frame: &[u8]| Filter::compile(expression).unwrap().passes(frame);
+        let passes = |expression: &str, frame: &[u8]| {
+            let len = frame.len() as u32;
+            Filter::compile(expression).unwrap().passes(frame, len)
+        };
         let frame = frame();
         for yes in [
             "",
@@ -125,6 +151,28 @@ mod tests {
     }
 
     #[test]
+    fn lengths_are_those_before_packets_were_cut() {
+        let (frame, passes) = (frame(), |expression: &str, frame: &[u8], len| {
+            Filter::compile(expression).unwrap().passes(frame, len)
+        });
+        let cut = &frame[..38];
+        for (expression, passes_whole, passes_cut) in [
+            ("greater 60", true, true),
+            ("greater 1000", false, false),
+            ("less 59", false, false),
+            ("len = 60", true, true),
+            ("udp port 53 and len = 60", true, true),
+            // What was not captured is not there, whatever the length says.
+            ("ether[40] = 0", true, false),
+        ] {
+            assert_eq!(passes(expression, &frame, 60), passes_whole, "{expression}");
+            assert_eq!(passes(expression, cut, 60), passes_cut, "{expression}");
+        }
+        assert!(passes("greater 1000", cut, 1514) && !passes("less 1000", cut, 1514));
+        assert!(!passes("udp", &[], 60) && passes("", &[], 60));
+    }
+
+    #[test]
     fn packets_of_every_kind_of_link_are_looked_into() {
         let ip = frame().split_off(14);
         let sll = [&[0; 14][..], &[8, 0], &ip].concat();
@@ -140,7 +188,8 @@ mod tests {
             ),
             (LinkType::Loopback, loopback),
         ] {
-            let passes = |text: &str| Filter::compile_for(text, link).unwrap().passes(&packet);
+            let len = packet.len() as u32;
+            let passes = |text: &str| Filter::compile_for(text, link).unwrap().passes(&packet, len);
             assert!(passes("udp port 53") && !passes("udp port 54"), "{link:?}");
         }
     }

@@ -64,7 +64,8 @@ impl Selector {
                 None
             };
             let frame = whole.unwrap_or_else(|| frames.bytes(index));
-            if self.filter.as_ref().is_some_and(|filter| !filter.passes(frame)) {
+            let passes = |filter: &Filter| filter.passes(frame, frame.len() as u32);
+            if self.filter.as_ref().is_some_and(|filter| !passes(filter)) {
                 filtered += 1;
             } else if self.sample.is_some_and(|sample| !sample.has(frame)) {
                 sampled_out += 1;

@@ -344,6 +344,18 @@ fn a_filter_chooses_what_tcpdump_chooses() {
     }
     std::fs::write(lab.path("ethernet.pcap"), &ethernet).expect("a file");
     std::fs::write(lab.path("raw.pcap"), &raw).expect("a file");
+    // Two were longer before they were cut.
+    let mut cut = ethernet.clone();
+    for packet in 0..2 {
+        cut[24 + packet * 76 + 12..][..4].copy_from_slice(&1514_u32.to_le_bytes());
+    }
+    std::fs::write(lab.path("cut.pcap"), &cut).expect("a file");
+    for (filter, packets) in [("greater 1000", 2), ("less 60", 4), ("udp and greater 1000", 1)] {
+        let wanted = output(&lab, "tcpdump", &["-nS", "-r", "cut.pcap", filter]);
+        let run = read(&lab, &["cut.pcap", "--filter", filter]);
+        let found = (wanted.lines().count(), run.stdout.lines().count());
+        assert_eq!(found, (packets, packets), "{filter}: {run}");
+    }
     for name in ["ethernet.pcap", "raw.pcap"] {
         for (filter, packets) in [("udp port 53", 3), ("not udp", 3), ("port 54", 0)] {
             let run = read(&lab, &[name, "--filter", filter]);

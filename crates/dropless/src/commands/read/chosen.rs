@@ -33,10 +33,10 @@ impl Chosen {
         };
         let link = packet.interface.link;
         if let Some((_, filter)) = self.filters.iter().find(|(of, _)| *of == link) {
-            return Ok(filter.passes(packet.data));
+            return Ok(filter.passes(packet.data, packet.original_len));
         }
         let filter = compile(expression, link)?;
-        let passes = filter.passes(packet.data);
+        let passes = filter.passes(packet.data, packet.original_len);
         self.filters.push((link, filter));
         Ok(passes)
     }
