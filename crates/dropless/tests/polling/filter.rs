@@ -123,6 +123,72 @@ fn what_came_before_the_end_of_a_file_that_is_cut_is_told() {
     assert!(tested.stdout.contains("0 allowed, 1 denied"), "{tested}");
 }
 
+/// A block of pcapng, whose body is made of whole words.
+fn block(kind: u32, body: &[u32]) -> Vec<u8> {
+    let len = 12 + body.len() as u32 * 4;
+    let words = [&[kind, len][..], body, &[len]].concat();
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn rates_go_by_times_before_1970_and_say_where_there_are_none() {
+    let Some(lab) = require(&[]) else { return };
+    let mut frame = [0; 60];
+    frame[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 47]);
+    let frame = frame
+        .chunks(4)
+        .map(|word| u32::from_le_bytes(word.try_into().expect("a word")));
+    let frame: Vec<u32> = frame.collect();
+    // Of whole seconds (`if_tsresol` 0), since one that is a thousand seconds before 1970.
+    let begun = (-1000_i64).to_le_bytes().map(u32::from);
+    let begun = |at: usize| (0..4).fold(0, |word, byte| word | begun[at + byte] << (8 * byte));
+    let head = [
+        block(0x0A0D_0D0A, &[0x1A2B_3C4D, 1, u32::MAX, u32::MAX]),
+        block(1, &[1, 0, 0x0001_0009, 0, 0x0008_000E, begun(0), begun(4), 0]),
+    ]
+    .concat();
+    let timed = |second: u32| block(6, &[&[0, 0, second, 60, 60][..], &frame].concat());
+    let timeless = block(3, &[&[60][..], &frame].concat());
+    let (rules, file) = (lab.path("edge.rules"), lab.path("old.pcapng"));
+    fs::write(&rules, "rate 1pps per source burst 1\n").expect("a rule file");
+    let (rules, name) = (rules.display().to_string(), file.display().to_string());
+    let test = |packets: &[Vec<u8>], arguments: &[&str]| {
+        fs::write(&file, [&head[..], &packets.concat()].concat()).expect("a capture");
+        filter(&lab, &[&["test", &rules, &name][..], arguments].concat())
+    };
+    let old: Vec<_> = (0..3).map(timed).collect();
+    let tested = test(&old, &["--json"]).json();
+    assert_eq!(
+        (&tested["allowed"], &tested["without_time"]),
+        (&3.into(), &0.into()),
+        "{tested}"
+    );
+    let why = test(&old, &["--why", "3"]).stdout;
+    assert!(
+        why.contains("within the rate") && !why.contains("no time"),
+        "{why}"
+    );
+    // At the time of the one before, that of the first being none.
+    let some = [timed(0), timeless.clone(), timed(1), timeless];
+    let tested = test(&some, &["--summary"]).stdout;
+    let told = "2 allowed, 2 denied; 2 packets have no time: rates go by that of the packet before";
+    assert!(tested.contains(told), "{tested}");
+    let tested = test(&some, &["--json"]).json();
+    assert_eq!(tested["without_time"], 2, "{tested}");
+    let why = test(&some, &["--why", "2"]).stdout;
+    assert!(
+        why.contains("above the rate") && why.contains("1 packet has no time"),
+        "{why}"
+    );
+    // Without a rate no time is needed.
+    fs::write(&rules, "deny tcp\n").expect("a rule file");
+    let tested = test(&some, &[]).stdout;
+    assert!(
+        tested.contains("4 allowed") && !tested.contains("no time"),
+        "{tested}"
+    );
+}
+
 #[test]
 fn mistakes_are_told_with_their_places() {
     let Some(lab) = require(&[]) else { return };

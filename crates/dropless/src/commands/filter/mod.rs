@@ -7,6 +7,7 @@ mod run;
 mod status;
 mod stop;
 mod test;
+mod times;
 mod top;
 mod why;
 

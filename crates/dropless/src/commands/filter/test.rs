@@ -14,6 +14,7 @@ use rules::limit::Limiter;
 use rules::{Malformed, RuleSet, Tables, Verdict};
 use serde::Serialize;
 
+use super::times::{self, Times};
 use super::why::Why;
 use crate::plan::{self, nonzero_count, optional};
 use crate::run::capture_input::CaptureInput;
@@ -58,6 +59,8 @@ struct Tested {
     denied: u64,
     /// Packets whose headers were cut off when they were captured.
     not_judged: u64,
+    /// Packets without a time, which rates took for that of the packet before; 0 where no rule has a rate.
+    without_time: u64,
     rules: Vec<Met>,
     default: Met,
     malformed: Vec<Reason>,
@@ -138,6 +141,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
 struct Test<'r> {
     tables: &'r Tables,
     limiter: Limiter,
+    times: Times,
     output: Output,
     printer: Option<Printer>,
     tested: Tested,
@@ -155,6 +159,7 @@ impl<'r> Test<'r> {
         Self {
             tables,
             limiter: Limiter::new(plan::rules::GROUPS, Limiter::seed()),
+            times: Times::new(set),
             output: Output::new(),
             printer: has_lines
                 .then(|| Printer::new(Clock::new(TimeFormat::Clock, false), Show { ethernet: false })),
@@ -165,6 +170,7 @@ impl<'r> Test<'r> {
                 allowed: 0,
                 denied: 0,
                 not_judged: 0,
+                without_time: 0,
                 rules: set.rules.iter().map(met).collect(),
                 default: Met {
                     file: String::new(),
@@ -186,6 +192,7 @@ impl<'r> Test<'r> {
     fn take(&mut self, packet: &Packet<'_>) -> anyhow::Result<()> {
         let len = packet.original_len as usize;
         let found = rules::look(packet.data, len, self.tables.reasons);
+        let time_ns = self.times.of(packet);
         let tested = &mut self.tested;
         tested.packets += 1;
         tested.bytes += u64::from(packet.original_len);
@@ -198,7 +205,6 @@ impl<'r> Test<'r> {
                 if let Err(reason) = found {
                     tested.malformed[*reason as usize].packets += 1;
                 }
-                let time_ns = packet.time_ns.map_or(0, |time_ns| time_ns.max(0) as u64);
                 let decision = self.tables.decide(found, &self.limiter, time_ns);
                 *match decision.verdict {
                     Verdict::Allow => &mut tested.allowed,
@@ -226,6 +232,7 @@ impl<'r> Test<'r> {
     }
 
     fn finish(mut self) -> Tested {
+        self.tested.without_time = self.times.missing();
         self.tested.malformed.retain(|reason| reason.packets > 0);
         self.tested
     }
@@ -262,10 +269,11 @@ impl Tested {
             ),
         };
         text + &format!(
-            "{}: {} allowed, {} denied{cut}\n",
+            "{}: {} allowed, {} denied{cut}{}\n",
             counted(self.packets, "packet"),
             count(self.allowed),
-            count(self.denied)
+            count(self.denied),
+            times::told(self.without_time)
         )
     }
 }

@@ -6,14 +6,16 @@ use anyhow::Result;
 use capture::input::Packet;
 use dissect::{Clock, Printer, Show, TimeFormat};
 use report::out;
-use rules::{Action, Decision, Facts, Groups, Malformed, RuleSet, Step, Unmet, Verdict, is_cut, look};
+use rules::{Decision, Facts, Groups, Malformed, RuleSet, Step, Unmet, Verdict, is_cut, look};
 
+use super::times::{self, Times};
 use crate::run::output::Output;
 
 /// Rules, and what rates have seen.
 pub struct Why<'r> {
     set: &'r RuleSet,
     groups: Groups,
+    times: Times,
 }
 
 impl<'r> Why<'r> {
@@ -21,6 +23,7 @@ impl<'r> Why<'r> {
         Self {
             set,
             groups: Groups::default(),
+            times: Times::new(set),
         }
     }
 
@@ -34,18 +37,18 @@ impl<'r> Why<'r> {
     /// Judges a packet as the language means it.
     fn judge(
         &mut self,
-        packet: &Packet<'_>,
+        time_ns: u64,
         found: &Result<Facts, Malformed>,
         step: impl FnMut(usize, Step),
     ) -> Decision {
-        let time_ns = packet.time_ns.map_or(0, |time_ns| time_ns.max(0) as u64);
         self.set.judge(found, time_ns, &mut self.groups, step)
     }
 
     /// Accounts for a packet before the one that is explained.
     pub fn pass(&mut self, packet: &Packet<'_>) {
+        let time_ns = self.times.of(packet);
         if let Some(found) = self.look(packet) {
-            self.judge(packet, &found, |_, _| {});
+            self.judge(time_ns, &found, |_, _| {});
         }
     }
 
@@ -56,6 +59,7 @@ impl<'r> Why<'r> {
         Printer::new(clock, Show { ethernet: true }).line(&mut line.text, packet);
         line.flush()?;
         let set = self.set;
+        let time_ns = self.times.of(packet);
         let Some(found) = self.look(packet) else {
             return Ok(out::print_stdout(
                 "cut off: not all of its headers were captured, and so it cannot be judged\n",
@@ -68,7 +72,7 @@ impl<'r> Why<'r> {
                 reason.name()
             ),
         };
-        let decision = self.judge(packet, &found, |number, step| {
+        let decision = self.judge(time_ns, &found, |number, step| {
             let rule = &set.rules[number];
             let said = match step {
                 Step::Unmet(unmet) => format!("no: {}", reason(unmet)),
@@ -81,12 +85,12 @@ impl<'r> Why<'r> {
         if decision.rule.is_none() {
             let _ = writeln!(text, "default {}: {}", set.default.word(), past(set.default));
         }
-        let has_rates = set
-            .rules
-            .iter()
-            .any(|rule| matches!(rule.action, Action::Limit(_)));
-        if has_rates {
-            text += "(rates have seen the packets before it in this file)\n";
+        if self.times.has_rates {
+            let _ = writeln!(
+                text,
+                "(rates have seen the packets before it in this file{})",
+                times::told(self.times.missing())
+            );
         }
         Ok(out::print_stdout(&text)?)
     }
