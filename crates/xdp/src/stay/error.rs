@@ -15,7 +15,7 @@ pub enum StayError {
     NotMounted(PathBuf),
     /// It was put there by a later version.
     #[error(
-        "a later dropless ({by}) put the filter there; fix: use that, or: dropless filter stop {interface}, which counts nothing"
+        "a later dropless ({by}) put the filter on {interface}, and this one cannot read what it left; fix: use that"
     )]
     TooNew {
         /// Its version.
