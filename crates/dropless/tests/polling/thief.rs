@@ -272,7 +272,8 @@ fn spun(plant: impl FnOnce(&AtomicBool, Pthread) + Send) -> (Vec<Tally>, u64) {
     let lines = record.completeness(Core(WORKER));
     assert!(
         record.missed == 0 && lines.iter().all(|line| line.proven),
-        "{lines:?}"
+        "{} missed: {lines:?}",
+        record.missed
     );
     let named = record.name(Core(WORKER), stalls.thread, stalls.all());
     let taken = stalls.all().iter().map(|stall| stall.ticks()).sum();
@@ -295,10 +296,14 @@ fn unmapping_in_the_own_process_is_named() {
     let Some(_lab) = require(&NEEDS) else { return };
     let spun = spun(|done, _| {
         while !done.load(Ordering::Relaxed) {
-            // Beyond glibc's largest threshold (32 MiB) memory is always mapped, and unmapped, by itself.
-            let mut block = vec![0_u8; 33 << 20];
-            block[0] = 1;
-            std::hint::black_box(&block);
+            for _ in 0..2 {
+                // Beyond glibc's largest threshold (32 MiB) memory is always mapped, and unmapped, by itself.
+                let mut block = vec![0_u8; 33 << 20];
+                block[0] = 1;
+                std::hint::black_box(&block);
+            }
+            // What this process sends is traced in small buffers: without a rest they are full before a starved reader comes.
+            std::thread::sleep(Duration::from_micros(50));
         }
     });
     assert_tally_first(&spun, "own process: munmap");
