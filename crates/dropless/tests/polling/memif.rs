@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::replay::assert_balanced;
 use crate::support::pcap_file::{PLAIN, frames};
-use crate::support::wire::{charged, has_note};
+use crate::support::wire::{charged, has_note, interrupted};
 use crate::support::{Finished, Lab, Need, require, until};
 use nix::sys::signal::Signal;
 
@@ -191,24 +191,27 @@ fn a_port_that_takes_no_more_holds_what_a_replay_owes() {
 fn a_port_that_takes_no_more_is_told_while_it_does() {
     let Some(lab) = require(&[]) else { return };
     let file = PLAIN.write(&lab, "loop.pcap", &frames(1000, 100_000));
-    for sender in [
-        &["send", "--count", "10000000", "--rate", "50kpps"][..],
-        &["replay", &file, "--rate", "50kpps", "--loop", "forever"],
-    ] {
+    let send = ["send", "--count", "10000000", "--drain", "100ms"];
+    let replay = ["replay", &file, "--loop", "forever"];
+    for (near, begun) in [(&send[..], "sending: tx"), (&replay, "replaying:")] {
         let far = ["reflect", "--json", "--quiet", "--port", "memif:m.sock,server"];
         let far = lab.dropless(&far).spawn();
-        let mut near = lab
-            .dropless(&[sender, &["--json", "--port", "memif:m.sock"]].concat())
-            .spawn();
-        near.wait_for("sent 1", LIMIT);
+        let more = [
+            "--json",
+            "--no-doctor",
+            "--rate",
+            "50kpps",
+            "--port",
+            "memif:m.sock",
+        ];
+        let mut near = lab.dropless(&[near, &more].concat()).spawn();
+        near.wait_for(begun, LIMIT);
         far.signal(Signal::SIGSTOP);
         near.wait_for("port takes nothing for ", LIMIT);
-        near.signal(Signal::SIGINT);
-        let run = near.wait(LIMIT);
         far.signal(Signal::SIGCONT);
-        far.signal(Signal::SIGINT);
-        far.wait(LIMIT);
+        let run = interrupted(near);
         assert_eq!(run.code, Some(2), "{run}");
+        interrupted(far);
     }
 }
 
