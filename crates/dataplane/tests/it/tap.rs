@@ -223,16 +223,29 @@ proptest! {
     }
 }
 
-/// A reader that stands still costs the frames that its ring has no room for, and holds nobody up.
-#[test]
-fn a_full_tap_only_counts() {
-    let worker = Arc::<WorkerCounters>::default();
-    let slot = TapSlot::new(Arc::clone(&worker));
-    let (tap, consumer) = tap(&worker, Direction::In, 2000);
+/// A queue of `worker` that receives from `link` and is looked into by one of so many taps, by this clock, and who reads it.
+fn looked_into(
+    worker: &Arc<WorkerCounters>,
+    snap_len: usize,
+    of: (u64, fn() -> Ticks),
+) -> (MemoryLink, Tapped<MemoryLink>, TapReceive, Arc<TapCounters>) {
+    let slot = TapSlot::new(Arc::clone(worker));
+    let (tap, consumer) = tap_by(worker, Direction::In, snap_len, of);
     slot.leave(Some(tap));
     let link = MemoryLink::new(1 << 20);
     let mut tapped = Tapped::new(link.clone(), slot);
     Receive::renew(&mut tapped);
+    let counters = Arc::<TapCounters>::default();
+    let clock = Clock::from_calibration(0, 0, 1e9);
+    let reader = TapReceive::new(consumer, clock, Arc::clone(&counters));
+    (link, tapped, reader, counters)
+}
+
+/// A reader that stands still costs the frames that its ring has no room for, and holds nobody up.
+#[test]
+fn a_full_tap_only_counts() {
+    let worker = Arc::<WorkerCounters>::default();
+    let (link, mut tapped, mut reader, counters) = looked_into(&worker, 2000, (1, now));
     let mut frames = Receive::batch(&tapped);
     for number in 0..2_000 {
         link.inject_frame(frame(number, 1_000));
@@ -242,12 +255,6 @@ fn a_full_tap_only_counts() {
         worker.polls.add(1);
     }
     drop(tapped);
-    let counters = Arc::<TapCounters>::default();
-    let mut reader = TapReceive::new(
-        consumer,
-        Clock::from_calibration(0, 0, 1e9),
-        Arc::clone(&counters),
-    );
     let copied = read(&mut reader).len() as u64;
     assert!((100..2_000).contains(&copied), "{copied}");
     assert_eq!((counters.seen.get(), counters.no_time.get()), (2_000, 0));
@@ -259,15 +266,7 @@ fn a_full_tap_only_counts() {
 #[test]
 fn a_tap_whose_process_is_gone_is_drained() {
     let worker = Arc::<WorkerCounters>::default();
-    let slot = TapSlot::new(Arc::clone(&worker));
-    let (tap, consumer) = tap(&worker, Direction::In, 2000);
-    slot.leave(Some(tap));
-    let link = MemoryLink::new(1 << 20);
-    let mut tapped = Tapped::new(link.clone(), slot);
-    Receive::renew(&mut tapped);
-    let counters = Arc::<TapCounters>::default();
-    let clock = Clock::from_calibration(0, 0, 1e9);
-    let mut reader = TapReceive::new(consumer, clock, Arc::clone(&counters));
+    let (link, mut tapped, mut reader, counters) = looked_into(&worker, 2000, (1, now));
     assert_eq!(read(&mut reader).len(), 0);
     assert!(!counters.is_empty(), "its process may yet fill it");
     for number in 0..3 {
@@ -293,21 +292,13 @@ fn a_burst_of_long_frames_is_copied_as_far_as_there_is_time() {
     // Of a copied frame of 9,000 bytes every second one is followed by a look, 400 ticks later than the one before.
     for (taps, most) in [(1, 6), (4, 2)] {
         let worker = Arc::<WorkerCounters>::default();
-        let slot = TapSlot::new(Arc::clone(&worker));
-        let (tap, consumer) = tap_by(&worker, Direction::In, 9_618, (taps, looked_at));
-        slot.leave(Some(tap));
-        let link = MemoryLink::new(1 << 20);
-        let mut tapped = Tapped::new(link.clone(), slot);
-        Receive::renew(&mut tapped);
+        let (link, mut tapped, mut reader, counters) = looked_into(&worker, 9_618, (taps, looked_at));
         for number in 0..40 {
             link.inject_frame(frame(number, 9_000));
         }
         let mut frames = Receive::batch(&tapped);
         assert_eq!(tapped.receive(&mut frames, 40), 40);
         drop(tapped);
-        let counters = Arc::<TapCounters>::default();
-        let clock = Clock::from_calibration(0, 0, 1e9);
-        let mut reader = TapReceive::new(consumer, clock, Arc::clone(&counters));
         let copied = read(&mut reader).len();
         assert_eq!(copied, most, "with {taps} taps");
         assert_eq!((counters.seen.get(), counters.no_room.get()), (40, 0));
