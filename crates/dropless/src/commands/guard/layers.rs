@@ -222,6 +222,17 @@ mod tests {
             .0
     }
 
+    /// Somebody asks for the rules to be read again, and they have been.
+    fn ask(layers: &mut Layers) {
+        let begun = Instant::now();
+        layers.look(true);
+        while layers.next.is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "they are not read");
+            std::thread::sleep(Duration::from_millis(1));
+            layers.look(false);
+        }
+    }
+
     fn stand(layers: &Layers) -> RulesInForce {
         layers.told(&Totals::default())
     }
@@ -236,13 +247,7 @@ mod tests {
         let error = anyhow!("no memory");
         layers.renew();
         let ours = layers.due().unwrap();
-        let begun = Instant::now();
-        layers.look(true);
-        while layers.next.is_none() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "they are not read");
-            std::thread::sleep(Duration::from_millis(1));
-            layers.look(false);
-        }
+        ask(&mut layers);
         layers.are_refused(&ours, &error);
         let told = stand(&layers);
         assert_eq!((told.heard, told.asked, told.answered), (1, 0, 0));
@@ -254,12 +259,7 @@ mod tests {
         );
         // Now it is their turn, and somebody asks again meanwhile.
         let asked = layers.due().unwrap();
-        layers.look(true);
-        while layers.next.is_none() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "they are not read");
-            std::thread::sleep(Duration::from_millis(1));
-            layers.look(false);
-        }
+        ask(&mut layers);
         layers.are_refused(&asked, &error);
         let told = stand(&layers);
         assert_eq!((told.heard, told.asked, told.answered), (2, 1, 1));
