@@ -1,0 +1,197 @@
+//! What the kernel asks beside the chain that is imported.
+
+use super::*;
+
+#[test]
+fn what_is_asked_earlier_is_told() {
+    let drops = matched("ip", "saddr", "==", r#""10.0.0.1""#);
+    let earlier = |chain: &str, rules: &str| {
+        let chain = format!(r#",{{"chain":{{"family":"netdev","table":"n","name":"early",{chain}}}}}"#);
+        let named = Args {
+            dev: Some("eth1".into()),
+            ..args()
+        };
+        imported(&nft_with(&(chain + rules), &[r#"{"accept":null}"#]), &named).1
+    };
+    let hook = |more: &str| format!(r#""type":"filter","hook":"ingress","prio":0{more}"#);
+    let rule = format!(
+        r#",{{"rule":{{"family":"netdev","table":"n","chain":"early","handle":1,"expr":[{drops}]}}}}"#
+    );
+    for (chain, rules) in [
+        (hook(""), rule.as_str()),
+        (hook(r#","dev":"eth1""#), &rule),
+        (hook(r#","dev":["eth0","eth1"]"#), &rule),
+        (hook(r#","policy":"drop""#), ""),
+    ] {
+        let told = earlier(&chain, rules);
+        assert!(
+            told.contains("chain netdev n early") && told.contains("asked earlier"),
+            "{chain}: {told}"
+        );
+    }
+    for (chain, rules) in [
+        (hook(r#","policy":"accept""#), ""),
+        (hook(r#","dev":"eth0""#), &rule),
+    ] {
+        assert_eq!(earlier(&chain, rules), "", "{chain}");
+    }
+}
+
+#[test]
+fn what_translates_addresses_is_told() {
+    let of = |chain, dev: Option<&str>| Args {
+        chain,
+        dev: dev.map(str::to_owned),
+        ..args()
+    };
+    let (input, forward) = (of(Hook::Input, None), of(Hook::Forward, None));
+    let on_wire = of(Hook::Input, Some("eth1"));
+    let saved = |rule: &str| {
+        format!(
+            "*nat\n:PREROUTING ACCEPT [0:0]\n:sub - [0:0]\n{rule}\nCOMMIT\n*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n-A INPUT -j ACCEPT\n-A FORWARD -j ACCEPT\nCOMMIT\n"
+        )
+    };
+    let listed = |hook: &str, rule: &str| {
+        let others = format!(
+            r#",{{"chain":{{"family":"inet","table":"t","name":"fwd","type":"filter","hook":"forward","policy":"drop"}}}},{{"chain":{{"family":"ip","table":"n","name":"c"{hook}}}}},{{"rule":{{"family":"ip","table":"n","chain":"c","handle":4,"expr":[{rule}]}}}}"#
+        );
+        nft_with(&others, &[r#"{"accept":null}"#])
+    };
+    let nat = |hook: &str| format!(r#","type":"nat","hook":"{hook}","prio":-100,"policy":"accept""#);
+    let to = r#"{"dnat":{"addr":"10.0.0.2"}}"#;
+    let name = r#"{"match":{"op":"==","left":{"meta":{"key":"iifname"}},"right":"eth0"}}"#;
+    let before = "changes addresses before";
+    let of_answers = "changes addresses of answers before";
+    for (text, args, why) in [
+        (
+            saved("-A PREROUTING -p tcp --dport 80 -j DNAT --to-destination 10.0.0.2"),
+            &input,
+            before,
+        ),
+        (
+            saved("[1:2] -A sub -p tcp -j REDIRECT --to-ports 8080"),
+            &input,
+            before,
+        ),
+        (
+            saved("-A PREROUTING -d 10.1.0.0/16 -j NETMAP --to 10.2.0.0/16"),
+            &forward,
+            before,
+        ),
+        (
+            saved("-A PREROUTING ! -i eth0 -j DNAT --to-destination 10.0.0.2"),
+            &on_wire,
+            before,
+        ),
+        (
+            saved("-A POSTROUTING -o eth0 -j MASQUERADE"),
+            &forward,
+            of_answers,
+        ),
+        (listed(&nat("prerouting"), to), &input, before),
+        (
+            listed(&nat("prerouting"), r#"{"redirect":{"port":8080}}"#),
+            &forward,
+            before,
+        ),
+        (listed("", to), &input, before),
+        (
+            listed(&nat("prerouting"), r#"{"xt":{"type":"target","name":"NETMAP"}}"#),
+            &input,
+            before,
+        ),
+        (
+            listed(&nat("postrouting"), r#"{"masquerade":null}"#),
+            &forward,
+            of_answers,
+        ),
+        (
+            listed(&nat("prerouting"), r#"{"drop":null}"#),
+            &input,
+            "asked earlier",
+        ),
+        (
+            listed(&nat("prerouting").replace("accept", "drop"), ""),
+            &input,
+            "asked earlier",
+        ),
+    ] {
+        let (_, told) = imported(&text, args);
+        assert!(
+            told.contains(why) && told.contains("1 rule left out"),
+            "{text}: {told}"
+        );
+    }
+    for (text, args) in [
+        (saved("-A PREROUTING -p tcp -j sub"), &input),
+        (
+            saved("-A PREROUTING -i eth0 -j DNAT --to-destination 10.0.0.2"),
+            &on_wire,
+        ),
+        (saved("-A OUTPUT -p tcp -j REDIRECT --to-ports 8080"), &input),
+        (saved("-A POSTROUTING -o eth0 -j MASQUERADE"), &input),
+        (saved("-A INPUT -j SNAT --to-source 10.0.0.2"), &forward),
+        (listed(&nat("prerouting"), r#"{"accept":null}"#), &input),
+        (listed(&nat("prerouting"), &format!("{name},{to}")), &on_wire),
+        (listed(&nat("output"), to), &input),
+        (listed(&nat("postrouting"), r#"{"masquerade":null}"#), &input),
+        (listed(&nat("input"), r#"{"snat":{"addr":"10.0.0.2"}}"#), &forward),
+    ] {
+        assert_eq!(imported(&text, args).1, "", "{text}");
+    }
+}
+
+#[test]
+fn policies_of_other_tables_of_iptables_are_told() {
+    let told = |table: &str, chain: &str| {
+        let text = format!("*{table}\n:{chain}\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n");
+        imported(&text, &args()).1
+    };
+    for (table, chain) in [
+        ("raw", "PREROUTING DROP [0:0]"),
+        ("mangle", "INPUT DROP [0:0]"),
+        ("nat", "PREROUTING DROP [0:0]"),
+    ] {
+        let told = told(table, chain);
+        assert!(
+            told.contains("line 2") && told.contains(&format!("table {table}")),
+            "{told}"
+        );
+    }
+    for (table, chain) in [
+        ("raw", "PREROUTING ACCEPT [0:0]"),
+        ("mangle", "POSTROUTING DROP [0:0]"),
+        ("nat", "OUTPUT DROP [0:0]"),
+    ] {
+        assert_eq!(told(table, chain), "", "{table} {chain}");
+    }
+}
+
+#[test]
+fn a_dormant_table_is_not_in_force() {
+    let rule = matched("ip", "saddr", "==", r#""10.0.0.1""#);
+    let table = |flags: &str| {
+        let other = format!(
+            r#",{{"table":{{"family":"ip","name":"u","flags":{flags}}}}},{{"chain":{{"family":"ip","table":"u","name":"in","type":"filter","hook":"input","policy":"drop"}}}}"#
+        );
+        nft_with(&other, &[&rule])
+    };
+    for flags in [
+        r#""dormant""#,
+        r#"["dormant"]"#,
+        r#"["owner","dormant"]"#,
+        r#""inet""#,
+    ] {
+        let (rules, told) = imported(&table(flags), &args());
+        assert_eq!(
+            rules,
+            ["allow non-ip", "deny from 10.0.0.1", "default deny"],
+            "{flags}"
+        );
+        assert!(
+            told.contains("table ip u: left out") && told.contains("dormant"),
+            "{told}"
+        );
+    }
+    assert!(import("t", &table(r#""owner""#), &args()).is_err(), "both judge");
+}
