@@ -111,8 +111,10 @@ impl Receive for TapReceive {
     }
 
     fn receive(&mut self, into: &mut TapFrames, max: usize) -> usize {
-        // In this order: what is there when it has ended, or its process is gone, is all.
-        let (is_ended, is_gone) = (self.consumer.is_ended(), self.counters.gone.get() == 1);
+        // In this order: what is there when it has ended, or its process is gone, is all, and a process that ended its taps is
+        // seen to have done so when it is gone.
+        let is_gone = self.counters.gone.get() == 1;
+        let is_ended = self.consumer.is_ended();
         let count = self.take(into, max).unwrap_or_else(|_| {
             self.counters.damaged.set(1);
             into.clear();
