@@ -142,7 +142,12 @@ impl FlatRounds {
             let place = if round % 2 == 1 { last - place } else { place };
             let arguments = self.flat.arguments(self.flat.counts[place], &bench.worker());
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            self.measured[place].push(attempt(&[], |lab| ours::send(bench, &lab, &arguments))?);
+            let send = if self.flat.of == Of::RatedStreams {
+                ours::send_at
+            } else {
+                ours::send
+            };
+            self.measured[place].push(attempt(&[], |lab| send(bench, &lab, &arguments))?);
         }
         Ok(())
     }

@@ -66,9 +66,18 @@ pub fn send_long(bench: &Bench, lab: &Lab, size: &str, verify: &str, cores: &str
 
 /// `dropless send` at full rate with these arguments.
 pub fn send(bench: &Bench, lab: &Lab, arguments: &[&str]) -> Measured {
-    let sender = full_rate(bench, lab.dropless(&["send", "--json", "--quiet"]), arguments);
-    let sender = sender.spawn();
-    let (run, share) = watched(bench, sender, &[]);
+    let sender = lab.dropless(&["send", "--json", "--quiet"]);
+    alone(bench, &full_rate(bench, sender, arguments))
+}
+
+/// The same at the rates that these arguments ask for.
+pub fn send_at(bench: &Bench, lab: &Lab, arguments: &[&str]) -> Measured {
+    let sender = lab.dropless(&["send", "--json", "--quiet"]);
+    alone(bench, &timed(bench, sender, arguments))
+}
+
+fn alone(bench: &Bench, sender: &Dropless) -> Measured {
+    let (run, share) = watched(bench, sender.spawn(), &[]);
     sent(&run, share)
 }
 
@@ -159,9 +168,14 @@ fn pair(bench: &Bench, sender: Dropless, reflector: Running) -> Measured {
 }
 
 /// At full rate, for as long as a measurement lasts.
-pub fn full_rate(bench: &Bench, mut sender: Dropless, arguments: &[&str]) -> Dropless {
+pub fn full_rate(bench: &Bench, sender: Dropless, arguments: &[&str]) -> Dropless {
+    timed(bench, sender.arg("--rate").arg("max"), arguments)
+}
+
+/// For as long as a measurement lasts.
+fn timed(bench: &Bench, mut sender: Dropless, arguments: &[&str]) -> Dropless {
     let duration = bench.duration();
-    let common = ["--rate", "max", "--drain", DRAIN, "--duration", duration.as_str()];
+    let common = ["--drain", DRAIN, "--duration", duration.as_str()];
     for argument in common.iter().chain(arguments) {
         sender = sender.arg(*argument);
     }
@@ -228,7 +242,9 @@ pub fn rate(json: &Value, name: &str) -> f64 {
 /// The report of a run that ended in order. Loss is a result, and so is a verdict that it was no measurement.
 pub fn report(run: &Finished) -> Value {
     assert!(matches!(run.code, Some(0..=2)) && !run.stdout.is_empty(), "{run}");
-    run.json()
+    let json = run.json();
+    assert!(json["error"].is_null(), "{run}");
+    json
 }
 
 /// Why the run says that it was no measurement.
