@@ -59,7 +59,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             .push(Beside::new(format!("table {table}"), "all of it", why));
     }
     let chains = objects.iter().filter_map(|object| object.get("chain"));
-    let mut nats = Vec::new();
+    let (mut nats, mut before) = (Vec::new(), nat::Rules::new(objects));
     for object in chains.filter(|chain| !dormant.contains(&table_of(chain))) {
         let of_kind = match object["type"].as_str() {
             Some("nat") => &mut nats,
@@ -85,14 +85,12 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
                 names_ports: Cell::new(false),
             };
             let read = self::rule(rule, &scope);
-            let of = nat::translates(rule, home).filter(|_| !matches!(read.parts, Err(Unfit::Never)));
-            into.beside
-                .extend(of.map(|of| Beside::translation(read.place.clone(), &read.text, of)));
+            before.take(rule, home, &read);
             home.rules.push(read);
         }
     }
     earlier(&mut into);
-    into.beside.extend(nat::drops(&nats));
+    into.beside.extend(before.beside(&nats));
     Ok(into)
 }
 

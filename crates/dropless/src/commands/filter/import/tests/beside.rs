@@ -94,7 +94,6 @@ fn what_translates_addresses_is_told() {
             &forward,
             before,
         ),
-        (listed("", to), &input, before),
         (
             listed(&nat("prerouting"), r#"{"xt":{"type":"target","name":"NETMAP"}}"#),
             &input,
@@ -134,10 +133,44 @@ fn what_translates_addresses_is_told() {
         (listed(&nat("prerouting"), r#"{"accept":null}"#), &input),
         (listed(&nat("prerouting"), &format!("{name},{to}")), &on_wire),
         (listed(&nat("output"), to), &input),
+        (listed("", to), &input),
         (listed(&nat("postrouting"), r#"{"masquerade":null}"#), &input),
         (listed(&nat("input"), r#"{"snat":{"addr":"10.0.0.2"}}"#), &forward),
     ] {
         assert_eq!(imported(&text, args).1, "", "{text}");
+    }
+}
+
+/// What chains without a hook do counts where the kernel comes to them from.
+#[test]
+fn chains_that_those_of_nat_lead_to_count() {
+    let drop = r#"{"drop":null}"#;
+    let to = r#"{"dnat":{"addr":"10.0.0.2"}}"#;
+    let jump = r#"{"jump":{"target":"sub"}}"#;
+    let by_map = r#"{"vmap":{"key":{"payload":{"protocol":"tcp","field":"dport"}},"data":"@m"}}"#;
+    let elsewhere = r#"{"match":{"op":"==","left":{"meta":{"key":"iifname"}},"right":"eth0"}}"#;
+    let told = |hook: &str, way: &str, does: &str| {
+        let others = format!(
+            r#",{{"map":{{"family":"ip","table":"n","name":"m","type":"inet_service","map":"verdict","flags":["dynamic"],"elem":[[7,{jump}]]}}}}
+,{{"chain":{{"family":"ip","table":"n","name":"c","type":"nat","hook":"{hook}","prio":-100,"policy":"accept"}}}}
+,{{"chain":{{"family":"ip","table":"n","name":"sub"}}}},{{"chain":{{"family":"ip","table":"n","name":"last"}}}}
+,{{"rule":{{"family":"ip","table":"n","chain":"c","handle":4,"expr":[{way}]}}}}
+,{{"rule":{{"family":"ip","table":"n","chain":"sub","handle":5,"expr":[{{"goto":{{"target":"last"}}}}]}}}}
+,{{"rule":{{"family":"ip","table":"n","chain":"last","handle":6,"expr":[{does}]}}}}"#
+        );
+        let args = Args {
+            dev: Some("eth1".into()),
+            ..args()
+        };
+        imported(&nft_with(&others, &[r#"{"accept":null}"#]), &args).1
+    };
+    for way in [jump, by_map] {
+        assert!(told("prerouting", way, drop).contains("asked earlier"), "{way}");
+        assert!(told("prerouting", way, to).contains("changes addresses before"), "{way}");
+        for does in [drop, to] {
+            assert_eq!(told("output", way, does), "", "{way} {does}");
+            assert_eq!(told("prerouting", &format!("{elsewhere},{way}"), does), "", "{way}");
+        }
     }
 }
 
