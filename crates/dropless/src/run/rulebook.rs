@@ -59,6 +59,8 @@ pub struct Rulebook {
     in_force: RulesInForce,
     /// How often what was read was refused.
     refused: u64,
+    /// How often rules that nobody asked to read were not put in force.
+    failed: u64,
     rates: RefCell<Rates>,
     /// What came of reading them again, until it is said.
     news: Option<String>,
@@ -79,6 +81,7 @@ impl Rulebook {
             },
             rules,
             refused: 0,
+            failed: 0,
             rates: RefCell::default(),
             news: None,
         }
@@ -140,9 +143,10 @@ impl Rulebook {
         }
     }
 
-    /// So many sets were in force by now: those of runs before this one are among them.
+    /// All that should be in force is, as generation so and so: sets of runs before this one are among them.
     pub fn is_generation(&mut self, generation: u64) {
         self.in_force.generation = generation;
+        self.in_force.failed = None;
     }
 
     /// They are in force.
@@ -174,7 +178,20 @@ impl Rulebook {
 
     /// Rules that nobody asked to read are not in force: that is said, and is nobody's answer.
     pub fn fail(&mut self, error: &anyhow::Error) {
-        self.stay(error);
+        self.failed += 1;
+        let text = self.stay(error);
+        self.in_force.failed = Some(Note::new("rules_failed", text));
+    }
+
+    /// How often that was so, for the result.
+    pub fn failures(&self) -> Option<Note> {
+        let times = counted(self.failed, "time");
+        let now = match &self.in_force.failed {
+            Some(failed) => format!("and in the end: {}", failed.text),
+            None => "and were in the end".to_owned(),
+        };
+        let text = format!("rules that the guard made could not be put in force {times}, {now}");
+        (self.failed > 0).then(|| Note::new("rules_failed", text))
     }
 
     /// Says why the rules before stay.

@@ -96,7 +96,10 @@ impl HealthCheck {
                 return well("draining: sending is over, the last packets are waited for, by plan");
             }
             Phase::Idle => return well("idle by plan"),
-            Phase::Filtering => return well("the rules are in force"),
+            Phase::Filtering => match failed(state) {
+                None => return well("the rules are in force"),
+                trouble => trouble,
+            },
             Phase::Watching => return well("polling without packets, by plan"),
             Phase::Starting => Some("starting: no packet has been sent or received yet".into()),
             Phase::Ended | Phase::Other => Some("the run has ended".into()),
@@ -109,7 +112,8 @@ impl HealthCheck {
         lost_link(state).or_else(|| match state.phase {
             Phase::Reflecting => self.deafness(now).or_else(|| sent("returned")),
             // Rules may let nothing pass.
-            Phase::Capturing | Phase::Forwarding => self.deafness(now),
+            Phase::Forwarding => failed(state).or_else(|| self.deafness(now)),
+            Phase::Capturing => self.deafness(now),
             _ => sent("sent").or_else(|| self.deafness(now)),
         })
     }
@@ -131,6 +135,11 @@ impl HealthCheck {
 fn refused(state: &State) -> Option<String> {
     let lasts_s = state.refused_s?;
     Some(format!("the port has taken nothing for {lasts_s:.1} s"))
+}
+
+fn failed(state: &State) -> Option<String> {
+    let failed = state.rules.as_ref()?.failed.as_ref()?;
+    Some(format!("rules are not in force that should be: {failed}"))
 }
 
 fn lost_link(state: &State) -> Option<String> {
@@ -156,8 +165,8 @@ fn well(reason: &str) -> Health {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::{LinkState, PortSummary};
-    use report::published::Totals;
+    use measure::{LinkState, Note, PortSummary};
+    use report::published::{RulesInForce, Totals};
 
     fn state(phase: Phase, sent: u64, received: u64, up: bool) -> State {
         State {
@@ -257,6 +266,25 @@ mod tests {
             (health.healthy, &*health.reason),
             (false, "the port has taken nothing for 2.5 s")
         );
+    }
+
+    #[test]
+    fn a_guard_whose_rules_are_not_in_force_is_not_well() {
+        for phase in [Phase::Filtering, Phase::Forwarding] {
+            let mut state = state(phase, 1, 1, true);
+            let rules = RulesInForce {
+                failed: Some(Note::new("rules_failed", "no memory")),
+                ..RulesInForce::default()
+            };
+            state.rules = Some(rules);
+            let health = HealthCheck::default().judge(Instant::now(), &state);
+            assert!(
+                !health.healthy && health.reason.contains("no memory"),
+                "{health:?}"
+            );
+            state.rules = Some(RulesInForce::default());
+            assert!(HealthCheck::default().judge(Instant::now(), &state).healthy);
+        }
     }
 
     #[test]

@@ -133,6 +133,8 @@ pub struct RulesInForce {
     pub answered: u64,
     /// Why those that were read last are not in force; those before are.
     pub refused: Option<Note>,
+    /// Why rules that nobody asked to read, those that a guard makes, are not in force; those before are.
+    pub failed: Option<Note>,
     /// What they met, and those before them: the busiest rules.
     pub judged: Judged,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use measure::Judged;
+use measure::{Judged, Note};
 use report::published::RulesInForce;
 use rules::{RuleSet, Totals};
 
@@ -183,6 +183,11 @@ impl Layers {
         self.book.says()
     }
 
+    /// That rules which the guard made were not put in force.
+    pub fn failures(&self) -> Option<Note> {
+        self.book.failures()
+    }
+
     /// How they stand.
     pub fn told(&self, totals: &Totals) -> RulesInForce {
         self.book.told_of(&self.set, totals)
@@ -252,6 +257,8 @@ mod tests {
         let told = stand(&layers);
         assert_eq!((told.heard, told.asked, told.answered), (1, 0, 0));
         assert_eq!(told.refused, None, "those that were read are not refused");
+        let failed = |layers: &Layers| [stand(layers).failed, layers.failures()].map(|note| note.map(|note| note.code));
+        assert_eq!(failed(&layers), ["rules_failed"; 2].map(|code| Some(code.into())));
         let said = layers.says();
         assert!(
             said.is_some_and(|said| said.contains("no memory")),
@@ -264,5 +271,9 @@ mod tests {
         let told = stand(&layers);
         assert_eq!((told.heard, told.asked, told.answered), (2, 1, 1));
         assert!(told.refused.is_some());
+        assert!(stand(&layers).failed.is_some(), "nor are the guard's");
+        layers.book.is_generation(2);
+        assert_eq!(stand(&layers).failed, None);
+        assert!(layers.failures().is_some_and(|note| note.text.contains("1 time")));
     }
 }

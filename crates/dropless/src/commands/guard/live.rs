@@ -336,6 +336,7 @@ impl Active {
         summary.not_judged = self.sampler.not_judged();
         summary.judged = self.layers.judged(&totals);
         self.watch.finish(summary, &totals);
+        summary.notes.extend(self.layers.failures());
         Ok(())
     }
 }

@@ -296,6 +296,7 @@ impl Guarding {
             self.look_at_samples(&clock);
         }
         self.watch.finish(summary, &self.judging.totals());
+        summary.notes.extend(self.layers.failures());
         summary.notes.extend(keep_baseline(&self.plan, &self.watch.guard));
     }
 }

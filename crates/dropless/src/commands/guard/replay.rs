@@ -71,7 +71,8 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
             "{}: packet {at} is not of Ethernet, and rules are for Ethernet frames",
             input.name
         );
-        let time_ns = packet.time_ns.map(|time_ns| time_ns.max(0) as u64);
+        // Events tell times since 1970.
+        let time_ns = packet.time_ns.and_then(|time_ns| u64::try_from(time_ns).ok());
         let mut time_ns = time_ns.map(|time_ns| time_ns.saturating_add(behind_ns).min(LAST_NS));
         timeless += u64::from(time_ns.is_none());
         back += u64::from(time_ns.is_some_and(|time_ns| time_ns < now_ns));
@@ -117,7 +118,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     }
     if timeless > 0 {
         let text =
-            format!("{timeless} packets of the file have no time; they count at that of the one before");
+            format!("{timeless} packets of the file have no time, or one before 1970; they count at that of the one before");
         summary.notes.push(Note::new("no_times", text));
     }
     if summary.reasons.is_empty() {
