@@ -127,9 +127,16 @@ pub fn run(
     let mut last = tsc();
     let mut moved = 0;
     let mut generation = 0;
+    let mut phase = Phase::Warm;
     loop {
-        let phase = control.phase();
+        let before = std::mem::replace(&mut phase, control.phase());
         if phase == Phase::Stop {
+            // Who is kept away until the end has missed what came meanwhile, too.
+            if before != Phase::Warm {
+                let now = tsc();
+                counters.gap_ticks.record(now.0.saturating_sub(last.0), 1);
+                stalls.record(last, now, moved);
+            }
             break;
         }
         let published = control.generation.load(Ordering::Relaxed);

@@ -106,3 +106,55 @@ fn a_worker_that_has_ended_holds_no_generation_up() {
     poll(Vec::new(), &control, &counters);
     assert!(Control::is_acknowledged(generation + 7, [&counters]));
 }
+
+/// Is kept from its core in the last round before it looks whether it should stop, and told to stop meanwhile.
+struct Away<'c> {
+    control: &'c Control,
+    rounds: u32,
+}
+
+const AWAY: u64 = 5_000;
+static CLOCK: AtomicU64 = AtomicU64::new(1);
+
+impl Task for Away<'_> {
+    fn poll(&mut self, _now: Ticks, _phase: Phase) -> usize {
+        self.rounds += 1;
+        if self.rounds == ROUNDS_PER_LOOK {
+            CLOCK.fetch_add(AWAY, Ordering::Relaxed);
+            self.control.set(Phase::Stop);
+        }
+        0
+    }
+
+    fn renew(&mut self) {}
+
+    fn finish(self: Box<Self>) {}
+}
+
+#[test]
+fn a_stall_that_lasts_until_the_end_is_one() {
+    for (phase, kept) in [(Phase::Run, 1), (Phase::Warm, 0)] {
+        let (control, counters, stalls) = (
+            Control::default(),
+            WorkerCounters::default(),
+            Stalls::with_room(8),
+        );
+        control.set(phase);
+        let task = Box::new(Away {
+            control: &control,
+            rounds: 0,
+        });
+        run(
+            vec![task],
+            &control,
+            &counters,
+            &StallLog::new(&stalls, AWAY - 1, || 0),
+            || Ticks(CLOCK.load(Ordering::Relaxed)),
+        );
+        assert_eq!(stalls.after(0).count(), kept, "{phase:?}");
+        assert_eq!(
+            counters.gap_ticks.snapshot().max().is_some_and(|gap| gap >= AWAY),
+            kept > 0
+        );
+    }
+}

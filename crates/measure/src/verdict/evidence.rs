@@ -100,6 +100,9 @@ pub struct Evidence {
     pub stalls: Vec<Stall>,
     /// The longest stall of a receiver before which a far side waits for a place.
     pub waited_for: Option<Stall>,
+    /// How long workers had not polled when those that are kept from their cores were waited for no longer, ns; 0 where all
+    /// were waited for.
+    pub away_ns: u64,
     /// Packets that came later than they were waited for, and what that says of our workers.
     pub late: Late,
     /// Uncertainty of the clock in parts per million.

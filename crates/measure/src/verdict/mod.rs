@@ -73,6 +73,8 @@ impl Verdict {
         reasons.extend(stalls(evidence));
         reasons.extend(late(evidence.late));
         reasons.extend(given_up(evidence));
+        let (ns, missing) = (evidence.away_ns, evidence.unexplained);
+        reasons.extend((ns > 0 && missing > 0).then_some(Reason::WorkersAway { ns, missing }));
         let short = evidence.short_files.iter();
         reasons.extend(short.map(|(path, missing)| Reason::FileShort {
             path: path.clone(),

@@ -67,6 +67,14 @@ pub enum Reason {
     /// Packets were late, and a worker did not poll for long enough to have made them so.
     #[error("{} packets came later than --drain ({}), and the worker on core {} did not poll for {}: they may have waited for it; give --drain more time", format_count(.0.packets), format_duration(.0.drain_ns), .0.core, format_duration(.0.gap_ns))]
     LateByStall(Late),
+    /// Workers that were kept from their cores were waited for no longer, and packets are missing.
+    #[error("while the last packets were waited for, not all workers polled for {}: {} missing packets may lie with them; give them cores of their own (--cores), or find out who had theirs with --explain", format_duration(*ns), format_count(*missing))]
+    WorkersAway {
+        /// For how long, ns.
+        ns: u64,
+        /// Packets that nothing else explains.
+        missing: u64,
+    },
     /// The clock cannot be trusted.
     #[error("the clock is not good: {0}")]
     ClockBad(String),
@@ -184,6 +192,7 @@ codes! {
     Self::ReceiverStalled { .. } => "receiver_stalled"
     Self::LateByStall(_) => "late_by_stall"
     Self::GivenUpByStall { .. } => "given_up_by_stall"
+    Self::WorkersAway { .. } => "workers_away"
     Self::ClockBad(_) => "clock_bad"
     Self::FileShort { .. } => "file_short"
     Self::TapsUnended(_) => "tap_not_ended"

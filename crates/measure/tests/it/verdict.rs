@@ -463,6 +463,7 @@ fn each_reason_is_found_by_itself() {
         ("receiver_stalled", Evidence { stalls: vec![stall.clone()], unexplained: 7, ..good() }),
         ("given_up_by_stall", Evidence { waited_for: Some(stall), far_gave_up: 9, ..good() }),
         ("late_by_stall", Evidence { late: Late { packets: 1, drain_ns: 5, gap_ns: 6, ..Late::default() }, ..good() }),
+        ("workers_away", Evidence { away_ns: 10_000_000_000, unexplained: 3, ..good() }),
         ("clock_bad", Evidence { clock_uncertainty_ppm: 101.0, ..good() }),
         ("file_short", Evidence { short_files: vec![("a.pcapng".into(), 5)], ..good() }),
         ("tap_not_ended", Evidence { unended_taps: Some(7), ..good() }),

@@ -85,6 +85,14 @@ impl ActiveSend {
         })
     }
 
+    /// How long workers had been away when the drain ended for that, ns.
+    pub fn away_ns(&self) -> u64 {
+        match &self.phase {
+            Phase::Sending => 0,
+            Phase::Draining(drain) => drain.away_ns(),
+        }
+    }
+
     /// How long it sent, s.
     pub fn seconds(&self) -> f64 {
         let start = self.wiring.times.clock.ns(self.wiring.times.start);

@@ -14,6 +14,8 @@ use crate::run::waiting::Waiting;
 const GRACE_NS: u64 = 50_000_000;
 /// With packets still coming in, the drain ends after this many drain times all the same.
 const DRAINS_MAX: u64 = 5;
+/// Workers that are kept from their cores are waited for, but no longer than this, ns.
+const AWAY_MAX_NS: u64 = 10_000_000_000;
 
 /// Whether nothing more is to be sent.
 pub fn sending_is_over(plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) -> bool {
@@ -43,20 +45,31 @@ pub fn end_sending(plan: &SendPlan, wiring: &Wiring) -> Nanos {
 
 /// The wait until everything is back or known to be lost, or nothing has come for the drain time.
 pub struct Drain {
+    /// The time in which all workers polled.
     begun: Waiting,
+    /// All of it.
+    lasts: Waiting,
     quiet: Waiting,
     arrived: u64,
     rounds: Vec<u64>,
+    away_ns: u64,
 }
 
 impl Drain {
     pub fn begin(wiring: &Wiring, look: &Look<'_, '_>) -> Self {
         Self {
             begun: Waiting::begin(),
+            lasts: Waiting::begin(),
             quiet: Waiting::begin(),
             arrived: wiring.received(|counters| counters.frames.get()),
             rounds: look.rounds.clone(),
+            away_ns: 0,
         }
+    }
+
+    /// How long workers had been away when they were waited for no longer, ns; 0 where that was not so.
+    pub const fn away_ns(&self) -> u64 {
+        self.away_ns
     }
 
     /// One look more: whether it is over.
@@ -70,6 +83,11 @@ impl Drain {
         let mut rounds = self.rounds.iter().zip(&before);
         let all_polled = rounds.all(|(now, before)| *now >= before + 2);
         let waited = self.quiet.look(all_polled).as_nanos() as u64;
+        let begun = self.begun.look(all_polled).as_nanos() as u64;
+        let away_ns = (self.lasts.look(true).as_nanos() as u64).saturating_sub(begun);
+        if away_ns >= AWAY_MAX_NS {
+            self.away_ns = away_ns;
+        }
         let back = wiring.received(|counters| counters.received.get());
         // Where two may have heard one packet, what came says nothing of what is still to come.
         let damaged = wiring.received(|counters| counters.corrupt.get());
@@ -80,7 +98,8 @@ impl Drain {
         let quiet = plan.quiet_ns.filter(|_| !wiring.hear_each_other);
         waited >= quiet.unwrap_or(plan.drain_ns).min(plan.drain_ns)
             || (everything && waited >= GRACE_NS.min(plan.drain_ns))
-            || self.begun.look(true).as_nanos() as u64 >= plan.drain_ns * DRAINS_MAX
+            || begun >= plan.drain_ns * DRAINS_MAX
+            || self.away_ns > 0
             || look.worker_died
     }
 }

@@ -26,6 +26,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let asked_pps = asked_pps(job);
     let latency = merged(results.timed().iter().flat_map(|receive| &receive.latency));
     let mut evidence = evidence(job, &results, &ledger, &ending, asked_pps);
+    evidence.away_ns = job.away_ns();
     evidence.late = late(job.plan.drain_ns, &ledger, &latency, &ending.workers);
     let verdict = Verdict::of(&evidence);
     ending.notes.extend(notes(job, &results, &ledger, &ending));
