@@ -90,7 +90,8 @@ impl ForwardPlan {
             self.queues > 0,
             "a port needs at least one queue; use --queues 1"
         );
-        self.machine.check_queues("--queues", self.queues)?;
+        self.machine
+            .check_queues("--queues", self.queues, |port| port.queues.is_none())?;
         self.check_kernel()?;
         self.check_flows()?;
         check_interval(self.interval_ns)?;

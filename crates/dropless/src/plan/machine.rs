@@ -67,19 +67,29 @@ impl MachinePlan {
         self.ports.iter().any(|port| is_so(port.kind.traits()))
     }
 
-    /// Whether all ports may have so many queues as `flag` asks for, where they do not say it themselves.
-    pub(super) fn check_queues(&self, flag: &'static str, queues: u16) -> Result<()> {
+    /// Whether all ports that `flag` is for may have so many queues as it asks for.
+    pub(super) fn check_queues(
+        &self,
+        flag: &'static str,
+        queues: u16,
+        is_for: fn(&PortUri) -> bool,
+    ) -> Result<()> {
         ensure_about!(
             flag,
             queues <= QUEUES_MAX,
             "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer"
         );
-        for port in self.ports.iter().filter(|port| port.queues.is_none()) {
-            let PortTraits { name, queues_max, .. } = port.kind.traits();
+        for port in self.ports.iter().filter(|port| is_for(port)) {
+            let PortTraits {
+                name,
+                queues_max,
+                more_queues,
+                ..
+            } = port.kind.traits();
             ensure_about!(
                 flag,
                 queues <= queues_max,
-                "{flag} {queues}: port {port} is a {name}, which has {queues_max} at most; use fewer"
+                "{flag} {queues}: port {port} is a {name}, which has {queues_max} at most; {more_queues}"
             );
         }
         Ok(())
@@ -105,11 +115,16 @@ impl MachinePlan {
         );
         for port in &self.ports {
             let queues = port.queues.map_or(0, std::num::NonZeroU16::get);
-            let PortTraits { name, queues_max, .. } = port.kind.traits();
+            let PortTraits {
+                name,
+                queues_max,
+                more_queues,
+                ..
+            } = port.kind.traits();
             ensure_about!(
                 "--port",
                 queues <= queues_max,
-                "port {port} asks for {queues} queues, and a {name} has {queues_max} at most; use fewer"
+                "port {port} asks for {queues} queues, and a {name} has {queues_max} at most; {more_queues}"
             );
         }
         for (index, port) in self.ports.iter().enumerate() {

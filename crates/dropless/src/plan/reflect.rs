@@ -46,7 +46,8 @@ impl ReflectPlan {
             self.queues > 0,
             "a port needs at least one queue; use --queues 1"
         );
-        self.machine.check_queues("--queues", self.queues)?;
+        self.machine
+            .check_queues("--queues", self.queues, |port| port.queues.is_none())?;
         check_interval(self.interval_ns)?;
         ensure_about!(
             "--port",

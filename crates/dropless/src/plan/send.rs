@@ -165,8 +165,11 @@ impl SendPlan {
             lanes <= LANES_MAX,
             "{lanes} lanes (ports x transmit queues x streams) are more than {LANES_MAX}; use fewer streams or queues"
         );
-        self.machine.check_queues("--tx-queues", self.tx_queues)?;
-        self.machine.check_queues("--rx-queues", self.rx_queues)?;
+        // `queues=N` of a port are those that receive.
+        self.machine
+            .check_queues("--tx-queues", self.tx_queues, |_| true)?;
+        self.machine
+            .check_queues("--rx-queues", self.rx_queues, |port| port.queues.is_none())?;
         for stream in &self.streams {
             let (minimum, sizes) = (stream.minimum_size(), stream.sizes()?);
             for (size, _) in sizes.sizes() {

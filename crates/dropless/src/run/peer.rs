@@ -168,7 +168,12 @@ pub fn hint(uri: &PortUri) -> String {
     if uri.kind.traits().calls_once {
         return "a zero-copy memif can call its server only once: start this again when the server runs, or leave zero-copy out".into();
     }
-    format!("{}, or give --wait more time", advice(uri, "reflect"))
+    let queues = if matches!(uri.kind, PortKind::Memif { server: false, .. }) {
+        ", or, where it runs, ask for no more queues than it has"
+    } else {
+        ""
+    };
+    format!("{}, or give --wait more time{queues}", advice(uri, "reflect"))
 }
 
 /// A wait with its end, or its one remark.

@@ -66,6 +66,8 @@ pub struct PortTraits {
     pub descriptors_default: u16,
     /// The most queues that its driver makes in a direction.
     pub queues_max: u16,
+    /// What to do where more are wanted.
+    pub more_queues: &'static str,
     /// Each queue is a socket on a queue of the interface, which must have as many.
     pub is_socket_per_queue: bool,
     /// The kernel spreads what arrives over all of its sockets, those made for sending among them.
@@ -114,6 +116,7 @@ const PLAIN: PortTraits = PortTraits {
     medium: Medium::Unknown,
     descriptors_default: 1024,
     queues_max: u16::MAX,
+    more_queues: "use fewer",
     is_socket_per_queue: false,
     sends_through_receivers: false,
     rx_room_max: u32::MAX,
@@ -233,6 +236,14 @@ impl PortKind {
             } => PortTraits {
                 name: "memif",
                 medium: Medium::Peer,
+                // The driver takes those that a caller has not connected for its first ones (`memif_get_ring_from_queue` of
+                // `rte_eth_memif.c`), and tells nobody how many he has.
+                queues_max: if *server { 1 } else { u16::MAX },
+                more_queues: if *server {
+                    "where it serves it has no more: give each queue a memif of its own (id=N), or let this end call"
+                } else {
+                    PLAIN.more_queues
+                },
                 rx_room_max: 1 << size_log2.unwrap_or(10),
                 // The driver copies frames on the receiving core, unless it shares them.
                 frames_are_cold: *zero_copy,

@@ -148,6 +148,8 @@ wrong! {
     plan_without_end: ["send", "--plan", "/dev/zero"] => "it is a device", "plan.json";
     tap_of_too_many_queues: ["reflect", "--port", "tap:fewer0", "--queues", "5"] => "port tap:fewer0 is a tap", "4 at most";
     tap_of_the_host_of_too_many_queues: ["forward", "--port", "null:a", "--port", "null:b", "--queues", "5", "--kernel", "tap:fewer0"] => "port tap:fewer0 is a tap", "4 at most";
+    memif_that_serves_of_two_queues: ["reflect", "--port", "memif:/tmp/x.sock,server", "--queues", "2"] => "where it serves", "id=N";
+    transmit_queues_beside_those_of_a_port: ["send", "--port", "ring,queues=2", "--tx-queues", "17"] => "--tx-queues 17", "16 at most";
     ring_of_too_many_queues: ["send", "--port", "ring,queues=99"] => "99 queues", "16 at most";
     fault_above_one: ["send", "--fault", "drop=150%"] => "150%", "write it as 0.1%";
     faults_above_one: ["send", "--fault", "drop=60%,corrupt=60%"] => "120", "keep the sum at or below 100%";
