@@ -191,7 +191,10 @@ fn a_port_that_takes_no_more_holds_what_a_replay_owes() {
 fn a_port_that_takes_no_more_is_told_while_it_does() {
     let Some(lab) = require(&[]) else { return };
     let file = PLAIN.write(&lab, "loop.pcap", &frames(1000, 100_000));
-    let send = ["send", "--count", "10000000", "--drain", "100ms"];
+    // Another port goes on.
+    let send = [
+        "send", "--port", "ring", "--count", "10000000", "--drain", "100ms",
+    ];
     let replay = ["replay", &file, "--loop", "forever"];
     for (near, begun) in [(&send[..], "sending: tx"), (&replay, "replaying:")] {
         let far = ["reflect", "--json", "--quiet", "--port", "memif:m.sock,server"];

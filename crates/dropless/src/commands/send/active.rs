@@ -42,7 +42,8 @@ pub struct ActiveSend {
     over: Nanos,
     far: FarSides,
     phase: Phase,
-    refusing: Refusing,
+    /// Queue by queue: one that takes nothing stands out beside those that go on.
+    refusing: Vec<Refusing>,
     rows: Option<report::IntervalWriter>,
     /// The rows, and what is in none of them.
     pub collector: IntervalCollector,
@@ -76,7 +77,7 @@ impl ActiveSend {
             over: Nanos(u64::MAX),
             late_ns: 0,
             phase: Phase::Sending,
-            refusing: Refusing::default(),
+            refusing: wiring.send.iter().map(|_| Refusing::default()).collect(),
             judged_lost: 0,
             latency: Histogram::new(LATENCY_SUB_BITS),
             plan,
@@ -172,12 +173,9 @@ impl Active for ActiveSend {
     type Summary = measure::Summary;
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
-        let sent = |pick| self.wiring.sent(pick);
-        let (taken, refused) = (
-            sent(|counters| counters.accepted.get()),
-            sent(|counters| counters.queue_full.get()),
-        );
-        self.refusing.look(taken, refused);
+        for (refusing, side) in self.refusing.iter_mut().zip(&self.wiring.send) {
+            refusing.look(side.counters.accepted.get(), side.counters.queue_full.get());
+        }
         let next = self.step_on(look);
         // Until when packets were sent that were due before the end is known once the end has come.
         if matches!(self.phase, Phase::Draining(_)) {
@@ -198,7 +196,11 @@ impl Active for ActiveSend {
             },
             planned_s,
             done,
-            refused_s: self.refusing.lasts_s(),
+            refused_s: self
+                .refusing
+                .iter()
+                .filter_map(Refusing::lasts_s)
+                .reduce(f64::max),
             latency_recent_ns: self.recent_latency(look),
             latency_ns: Percentiles::from(&self.latency),
             latency_buckets: Buckets::of(&self.latency),
