@@ -42,6 +42,8 @@ pub struct Received<'h> {
     pub port: usize,
     pub core: usize,
     pub rate_pps: f64,
+    /// No more can come to all of the run's together.
+    pub most_pps: f64,
     /// Frames that it received, and how long it waited for more at the end, ns; where its stalls are judged by that.
     pub came: Option<(u64, u64)>,
     /// Sequence numbers that it found missing.
@@ -264,6 +266,7 @@ pub fn explain(
             });
         }
         let arriving_pps: f64 = of_core(core).map(|receiver| receiver.rate_pps).sum();
+        let arriving_pps = of_core(core).fold(arriving_pps, |pps, receiver| pps.min(receiver.most_pps));
         let packet_s = clock.ns_from_ticks(1_000) as f64 * worker.packet_ticks / 1e12;
         let speed = 1.0 / (arriving_pps * packet_s).max(1e-9);
         stalls::pile_up(&mut polled[first..], speed, clock);

@@ -210,6 +210,7 @@ impl Listening {
             port: place.port,
             core: place.core,
             rate_pps: frames as f64 / self.active.as_secs_f64().max(1e-3),
+            most_pps: f64::INFINITY,
             came: None,
             holes: &[],
         }

@@ -234,10 +234,12 @@ impl Active for ActiveSend {
         let equal = 1.0 / self.wiring.receive.len().max(1) as f64;
         let all = self.wiring.receive.iter().map(frames).sum::<f64>().max(1.0);
         let waits_ns = self.plan.quiet_ns.unwrap_or(u64::MAX).min(self.plan.drain_ns);
+        let most_pps = sent as f64 / self.seconds();
         let sides = self.wiring.receive.iter().map(|side| Received {
             port: side.place.port,
             core: side.place.core,
-            rate_pps: sent as f64 / self.seconds() * equal.max(frames(side) / all),
+            rate_pps: most_pps * equal.max(frames(side) / all),
+            most_pps,
             came: Some((side.counters.frames.get(), waits_ns)),
             holes: side.totals.get().map_or(&[], |totals| &totals.holes),
         });
