@@ -26,13 +26,8 @@ impl Ends {
         // Flows differ in their source ports where those of the far end do not suffice, and in their address after that.
         let turns = spec.flows.saturating_sub(1) / far_ports;
         let first = spec.src.ip();
-        let further = turns / SOURCE_PORTS;
-        let last = match first {
-            IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).saturating_add(further).into()),
-            IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).saturating_add(further.into()).into()),
-        };
         Self {
-            ours: first..=last,
+            ours: first..=spec.last_source().unwrap_or(first),
             own_ports: (spec.src.port(), turns.min(SOURCE_PORTS - 1)),
             far: spec.dst.ip(),
             far_ports: spec.dst_ports.clone(),

@@ -1,9 +1,9 @@
 //! From a flow's number to its ports and source address, without a division.
 //!
 //! Flows go through the destination ports first, then through the source ports, then through source
-//! addresses.
+//! addresses, of which the destination's is left out.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use crate::TemplateSpec;
 
@@ -20,6 +20,8 @@ pub(crate) struct Flows {
     /// 2^64 divided by `dst_ports`, rounded up; unused when that is 1.
     reciprocal: u64,
     source_low: u32,
+    /// From this source address on, counted from the first, one more is added: it would be the destination's.
+    passed_over: u32,
 }
 
 /// Where a flow lies among the others.
@@ -30,7 +32,7 @@ pub(crate) struct Place {
     pub src_end: u32,
     /// From the first destination port.
     pub dst_offset: u32,
-    /// From the first source address.
+    /// From the first source address, the destination's not counted.
     pub address: u32,
 }
 
@@ -47,7 +49,8 @@ impl Flows {
             dst_port: first,
             dst_ports,
             reciprocal: (u64::MAX / u64::from(dst_ports)).wrapping_add(1),
-            source_low: source_low(&spec.src),
+            source_low: low(spec.src.ip()),
+            passed_over: passed_over(spec),
         }
     }
 
@@ -83,7 +86,8 @@ impl Flows {
     /// Low 32 bits of the source address, and how much they grew from flow 0's, wrapping in 64 bits.
     #[inline]
     pub(crate) fn source(&self, place: &Place) -> (u32, u64) {
-        let source_low = self.source_low.wrapping_add(place.address);
+        let further = place.address + u32::from(place.address >= self.passed_over);
+        let source_low = self.source_low.wrapping_add(further);
         (
             source_low,
             u64::from(source_low).wrapping_sub(u64::from(self.source_low)),
@@ -91,8 +95,39 @@ impl Flows {
     }
 }
 
-fn source_low(source: &SocketAddr) -> u32 {
-    match source.ip() {
+impl TemplateSpec {
+    /// The source address of the last flow; `None` where flows count beyond the last address (of IPv6, beyond what the lower
+    /// 32 bits hold).
+    #[must_use]
+    pub fn last_source(&self) -> Option<IpAddr> {
+        let flows = Flows::new(self);
+        let (last, _) = flows.source(&flows.place(self.flows.saturating_sub(1)));
+        let further = last.checked_sub(flows.source_low)?;
+        Some(match self.src.ip() {
+            IpAddr::V4(_) => IpAddr::V4(last.into()),
+            IpAddr::V6(first) => IpAddr::V6((first.to_bits() + u128::from(further)).into()),
+        })
+    }
+}
+
+/// How far above the first source address the destination is; more than flows get to where they never come to it.
+fn passed_over(spec: &TemplateSpec) -> u32 {
+    let (src, dst) = (spec.src.ip(), spec.dst.ip());
+    let is_reached = match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => src != dst,
+        (IpAddr::V6(src), IpAddr::V6(dst)) => src != dst && src.to_bits() >> 32 == dst.to_bits() >> 32,
+        _ => false,
+    };
+    if is_reached {
+        low(dst).wrapping_sub(low(src))
+    } else {
+        u32::MAX
+    }
+}
+
+/// The lower 32 bits.
+fn low(ip: IpAddr) -> u32 {
+    match ip {
         IpAddr::V4(ip) => ip.to_bits(),
         IpAddr::V6(ip) => ip.to_bits() as u32,
     }

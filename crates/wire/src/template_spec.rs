@@ -41,7 +41,7 @@ pub struct TemplateSpec {
     /// How many flows there are, at least 1.
     pub flows: u32,
     /// Destination ports; flows go through them first, then through source ports, then through source
-    /// addresses.
+    /// addresses, past that of the destination: see [`TemplateSpec::last_source`].
     pub dst_ports: RangeInclusive<u16>,
 }
 

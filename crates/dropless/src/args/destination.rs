@@ -1,11 +1,12 @@
 //! `--to`: an address or the name of a host, and ports.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use anyhow::{Result, anyhow, bail, ensure};
 use host::{PortKind, PortUri};
 
 use super::PathArgs;
+use crate::plan::is_group;
 
 /// UDP echo, as RFC 2544 appendix C.2.6.4 has it.
 pub const TO_PORT: u16 = 7;
@@ -102,11 +103,6 @@ impl Destination {
         );
         Ok(Self { address, ports, host })
     }
-}
-
-/// Whether this is no one's own address: multicast, broadcast or none at all.
-pub fn is_group(ip: IpAddr) -> bool {
-    ip.is_multicast() || ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 /// Whether it may be the name of a host. What ends in a number is an address with a mistake in it, which some resolvers

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::destination::{Destination, Family, TO_PORT, is_group};
+use super::destination::{Destination, Family, TO_PORT};
 use super::{PathArgs, ProbeArgs};
 use crate::about::{About as _, ensure_about};
-use crate::plan::{FAR_V4, StreamPlan, count};
+use crate::plan::{FAR_V4, StreamPlan, count, is_group};
 
 const FROM_PORT: u16 = 49152;
 const NEAR_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);

@@ -9,7 +9,7 @@ use host::MacAddress;
 use measure::units::parse_duration;
 use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
-use wire::{TPID_CUSTOMER, TPID_SERVICE, Template, Verify, VlanTag};
+use wire::{TPID_CUSTOMER, TPID_SERVICE, Template, TemplateSpec, Verify, VlanTag};
 
 use crate::about::{About as _, bail_about, ensure_about};
 
@@ -91,6 +91,27 @@ impl StreamPlan {
         self.vlans.iter().enumerate().map(tag).collect()
     }
 
+    /// The source address on port number `port`: counted up from the first port's, past the destination.
+    pub fn source(&self, port: usize) -> IpAddr {
+        let (first, own) = (self.from.ip(), count_up(self.from.ip(), port));
+        if (first..=own).contains(&self.to) {
+            count_up(own, 1)
+        } else {
+            own
+        }
+    }
+
+    /// Where the flows on port number `port` come from and go to, in a frame without anything else of the stream's.
+    pub fn ends(&self, port: usize) -> TemplateSpec {
+        TemplateSpec {
+            src: SocketAddr::new(self.source(port), self.from.port()),
+            dst: SocketAddr::new(self.to, self.to_ports.0),
+            flows: self.flows,
+            dst_ports: self.to_ports.0..=self.to_ports.1,
+            ..TemplateSpec::plain(0)
+        }
+    }
+
     /// The smallest frame, with FCS, that holds a probe with these headers.
     pub fn minimum_size(&self) -> usize {
         Template::minimum_frame_size(self.to.is_ipv6(), self.vlans.len())
@@ -102,6 +123,19 @@ impl StreamPlan {
             SizeMix::Imix(small) => SizeMix::Imix(small.max(self.minimum_size())),
             mix => mix,
         })
+    }
+}
+
+/// Whether this is no one's own address: multicast, broadcast or none at all.
+pub fn is_group(ip: IpAddr) -> bool {
+    ip.is_multicast() || ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
+}
+
+/// The address `by` above `ip`.
+fn count_up(ip: IpAddr, by: usize) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(by as u32).into()),
+        IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(by as u128).into()),
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::foreign::{Foreign, Named};
 use super::kernel;
-use super::{JUMBO_FRAME, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
+use super::{JUMBO_FRAME, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, is_group};
 use crate::about::{About as _, bail_about, ensure_about};
 
 /// A `send` run.
@@ -139,6 +139,17 @@ impl SendPlan {
             "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
             stream.name,
             stream.to
+        );
+        // Those of sockets have one flow, from the address in the port's name.
+        let ports = 0..self.machine.ports.len();
+        let counts_on =
+            |last: Option<IpAddr>| last.is_none_or(|last| last < stream.from.ip() || is_group(last));
+        ensure!(
+            !ports.map(|port| stream.ends(port).last_source()).any(counts_on),
+            "stream `{}` counts its source addresses up from {} beyond unicast ones ({} flows a port); {source} a lower address, or use fewer --flows",
+            stream.name,
+            stream.from.ip(),
+            stream.flows
         );
         Ok(())
     }

@@ -195,8 +195,47 @@ fn flows_are_distinct_and_move_the_source_address_last() {
     let (_, sources) = distinct_flows(&spec, 3 * 64_512..3 * 64_512 + 10);
     assert_eq!(
         sources.into_iter().collect::<Vec<_>>(),
-        ["10.0.0.2".parse::<IpAddr>().unwrap()]
+        ["10.0.0.3".parse::<IpAddr>().unwrap()],
+        "not the destination's"
     );
+}
+
+/// What comes from the destination's own address a reflector must not return.
+#[test]
+fn flows_pass_over_the_destination_and_say_where_they_end() {
+    for ([first, to], ends) in [
+        (["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.3", "10.0.0.4"]),
+        (["10.0.0.1", "10.0.0.3"], ["10.0.0.1", "10.0.0.2", "10.0.0.4"]),
+        (["10.0.0.1", "10.0.0.0"], ["10.0.0.1", "10.0.0.2", "10.0.0.3"]),
+        (
+            ["2001:2::1", "2001:2::2"],
+            ["2001:2::1", "2001:2::3", "2001:2::4"],
+        ),
+        (
+            ["2001:2::1", "2001:3::2"],
+            ["2001:2::1", "2001:2::2", "2001:2::3"],
+        ),
+    ] {
+        for (turn, end) in (1..).zip(ends) {
+            let spec = wire::TemplateSpec {
+                src: (first.parse::<IpAddr>().unwrap(), 4000).into(),
+                dst: (to.parse::<IpAddr>().unwrap(), 7).into(),
+                flows: turn * 64_512,
+                ..wire::TemplateSpec::plain(84)
+            };
+            let frame = packet(&Template::new(&spec).unwrap(), 1, 2, 3, spec.flows - 1);
+            let end: IpAddr = end.parse().unwrap();
+            assert_eq!(dissect(&frame).unwrap().src.ip(), end, "{first} to {to}");
+            assert_eq!(spec.last_source(), Some(end));
+        }
+    }
+    let beyond = |first: &str| wire::TemplateSpec {
+        src: (first.parse::<IpAddr>().unwrap(), 4000).into(),
+        flows: 64_513,
+        ..wire::TemplateSpec::plain(84)
+    };
+    assert_eq!(beyond("255.255.255.255").last_source(), None);
+    assert_eq!(beyond("2001:2::ffff:ffff").last_source(), None);
 }
 
 #[test]

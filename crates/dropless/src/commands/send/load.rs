@@ -1,7 +1,7 @@
 //! The load of one port: rates, schedule, templates and neighbours, worked out before anything is sent.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, bail};
 use dataplane::resolve::{NeighbourQuery, Question, request};
@@ -104,7 +104,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
     let mut ips: Vec<IpAddr> = plan
         .streams
         .iter()
-        .map(|stream| source_ip(stream, index))
+        .map(|stream| stream.source(index))
         .collect();
     ips.sort_unstable();
     ips.dedup();
@@ -242,15 +242,11 @@ pub fn spec(plan: &SendPlan, load: &Load, port: usize, index: usize, run: u8) ->
         src_mac: load.me.mac,
         dst_mac: load.to_mac[index],
         vlans: stream.vlan_tags(),
-        src: SocketAddr::new(source_ip(stream, port), stream.from.port()),
-        dst: SocketAddr::new(stream.to, stream.to_ports.0),
         frame_size: 0,
         ttl: stream.ttl,
         dscp: stream.dscp,
         run,
-        lane: 0,
-        flows: stream.flows,
-        dst_ports: stream.to_ports.0..=stream.to_ports.1,
+        ..stream.ends(port)
     }
 }
 
@@ -263,24 +259,6 @@ fn link_mbps(open: &OpenPort<'_>) -> Option<u32> {
     host::interface::interface(&host::Sys::live(), open.interface()?)?
         .link?
         .speed_mbps
-}
-
-/// The source of a stream on port number `port`: counted up from the first port's, past the destination.
-fn source_ip(stream: &StreamPlan, port: usize) -> IpAddr {
-    let (first, own) = (stream.from.ip(), count_up(stream.from.ip(), port));
-    if (first..=own).contains(&stream.to) {
-        count_up(own, 1)
-    } else {
-        own
-    }
-}
-
-/// The address `by` above `ip`.
-fn count_up(ip: IpAddr, by: usize) -> IpAddr {
-    match ip {
-        IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(by as u32).into()),
-        IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(by as u128).into()),
-    }
 }
 
 /// The rate of all ports together; `None` where one has no schedule.
