@@ -29,12 +29,16 @@ pub struct StreamWeights {
 }
 
 impl StreamWeights {
-    /// The weights of a stream with a rate (in mpps, packets per 1000 seconds, when reduced) and a mix of sizes.
-    pub fn new(rate_pps: f64, mix: &SizeMix) -> StreamWeights {
-        StreamWeights {
-            weight: ((rate_pps * 1e3).round() as u64).max(1),
+    /// The weights of streams with a rate, packets a second, and a mix of sizes each.
+    pub fn of(streams: &[(f64, SizeMix)]) -> Vec<StreamWeights> {
+        let smallest = streams.iter().map(|(pps, _)| *pps).fold(1.0, f64::min);
+        // In whole numbers: of the smallest rate, too, at least three digits stay.
+        let scale = 10f64.powi(3 - smallest.log10().floor() as i32);
+        let weights = streams.iter().map(|(pps, mix)| StreamWeights {
+            weight: ((pps * scale).round() as u64).max(1),
             templates: mix.sizes().into_iter().map(|(_, weight)| weight).collect(),
-        }
+        });
+        weights.collect()
     }
 }
 
@@ -263,6 +267,6 @@ fn spread(counts: &[u64]) -> Vec<usize> {
 }
 
 /// Greatest common divisor; `gcd(0, n) = n`.
-fn gcd(a: u64, b: u64) -> u64 {
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

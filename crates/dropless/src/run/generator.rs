@@ -80,7 +80,7 @@ pub fn feed<'p, 'e: 'p>(
     let queues: Vec<_> = std::mem::take(&mut far.tx);
     let count = queues.len();
     let mix = SizeMix::Imix(64);
-    let schedule = Schedule::build(&[StreamWeights::new(1.0, &mix)])?;
+    let schedule = Schedule::build(&StreamWeights::of(&[(1.0, mix.clone())]))?;
     let mut all = Vec::new();
     for (queue, tx) in queues.into_iter().enumerate() {
         let template = |(frame_size, _)| {

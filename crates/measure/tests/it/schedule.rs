@@ -80,7 +80,8 @@ proptest! {
     /// Rates without a common cycle are approximated, and the error is what the schedule says.
     #[test]
     fn crooked_rates_are_near_and_owned_up_to(rates in prop::collection::vec(1e3..1e8f64, 2..20)) {
-        let streams: Vec<_> = rates.iter().map(|&rate| StreamWeights::new(rate, &SizeMix::Imix(64))).collect();
+        let streams: Vec<_> = rates.iter().map(|&rate| (rate, SizeMix::Imix(64))).collect();
+        let streams = StreamWeights::of(&streams);
         let schedule = Schedule::build(&streams).unwrap();
         let length = schedule.entries().len();
         prop_assert!(length <= ENTRIES_MAX);
@@ -129,17 +130,36 @@ fn one_stream_of_one_size_is_one_entry() {
 
 #[test]
 fn imix_is_seven_to_four_to_one() {
-    let streams = [StreamWeights::new(1e6, &SizeMix::Imix(64))];
+    let streams = StreamWeights::of(&[(1e6, SizeMix::Imix(64))]);
     let schedule = Schedule::build(&streams).unwrap();
     assert_eq!(counts(&schedule, &streams).1, [7, 4, 1]);
 }
 
 #[test]
 fn a_range_has_every_size_once() {
-    let streams = [StreamWeights::new(3.5e6, &SizeMix::Range(64, 1518))];
+    let streams = StreamWeights::of(&[(3.5e6, SizeMix::Range(64, 1518))]);
     let schedule = Schedule::build(&streams).unwrap();
     assert_eq!(schedule.entries().len(), 1455);
     assert!(counts(&schedule, &streams).1.iter().all(|&count| count == 1));
+}
+
+#[test]
+fn small_rates_have_their_shares_too() {
+    for (rates, wanted) in [
+        ([1e-5, 4e-5], vec![1, 4]),
+        ([2e-4, 1.0], vec![1, 5000]),
+        ([0.25, 1.5], vec![1, 6]),
+    ] {
+        let streams = StreamWeights::of(&rates.map(|pps| (pps, SizeMix::List(vec![64]))));
+        let schedule = Schedule::build(&streams).unwrap();
+        assert_eq!(counts(&schedule, &streams).0, wanted, "{rates:?}");
+        assert!(schedule.share_error() <= 0.0);
+    }
+    let streams = StreamWeights::of(&[1e-5, 1e12].map(|pps| (pps, SizeMix::List(vec![64]))));
+    assert!(
+        Schedule::build(&streams).unwrap().share_error() > 1e3,
+        "it is told"
+    );
 }
 
 #[test]
@@ -159,9 +179,7 @@ fn templates_are_numbered_over_all_streams() {
 
 #[test]
 fn a_thousand_streams_fit() {
-    let streams: Vec<_> = (0..1000)
-        .map(|_| StreamWeights::new(1e3, &SizeMix::Imix(64)))
-        .collect();
+    let streams = StreamWeights::of(&vec![(1e3, SizeMix::Imix(64)); 1000]);
     let schedule = Schedule::build(&streams).unwrap();
     assert_eq!((schedule.entries().len(), schedule.share_error()), (12_000, 0.0));
 }
@@ -177,9 +195,7 @@ fn what_cannot_be_is_said() {
         Schedule::build(&[weights(1, &[1]), weights(1, &[0])]),
         Err(ScheduleError::Empty { stream: 1 })
     );
-    let many: Vec<_> = (0..1000)
-        .map(|_| StreamWeights::new(1e3, &SizeMix::Range(64, 1518)))
-        .collect();
+    let many = StreamWeights::of(&vec![(1e3, SizeMix::Range(64, 1518)); 1000]);
     let error = Schedule::build(&many).unwrap_err();
     assert_eq!(error, ScheduleError::TooMany { needed: 1_455_000 });
     assert!(error.to_string().contains("fewer streams or fewer sizes"));

@@ -48,7 +48,7 @@ const TURN: usize = 64;
 /// Works out the load of port number `index`.
 pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Load> {
     let link_bps = link_mbps(open).map(|mbps| f64::from(mbps) * 1e6);
-    let mut weights = Vec::new();
+    let mut streams = Vec::new();
     let (mut total_pps, mut bits) = (0.0, 0.0);
     for stream in &plan.streams {
         let mix = stream.sizes()?;
@@ -64,9 +64,9 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         };
         total_pps += pps;
         bits += pps * mix.mean();
-        weights.push(StreamWeights::new(pps, &mix));
+        streams.push((pps, mix));
     }
-    let schedule = Schedule::build(&weights)?;
+    let schedule = Schedule::build(&StreamWeights::of(&streams))?;
     let mean_size = bits / total_pps;
     let is_streams = plan.streams.iter().all(|stream| stream.rate.is_some());
     let rate = if is_streams {
@@ -76,7 +76,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
     };
     // A count of packets is dealt out one by one, so that a short run has them of every stream.
     let schedule = match rate {
-        Rate::Max if weights.len() > 1 && plan.count.is_none() => schedule.in_turns(TURN),
+        Rate::Max if streams.len() > 1 && plan.count.is_none() => schedule.in_turns(TURN),
         _ => schedule,
     };
     let mut notes = Vec::new();
