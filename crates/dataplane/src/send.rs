@@ -59,6 +59,8 @@ pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     frames: [A::Frames; 2],
     current: usize,
     built: usize,
+    /// Bytes of this burst's frames; counted when the driver has the last of them.
+    built_bytes: u64,
     /// Streams of the built frames, and how many frames of each follow one another; those before `first_run` are gone.
     runs: [(u16, u16); BURST_MAX],
     first_run: usize,
@@ -125,6 +127,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             done_of_turn: 0,
             is_interleaved,
             built: 0,
+            built_bytes: 0,
             runs: [(0, 0); BURST_MAX],
             first_run: 0,
             built_at: Nanos(0),
@@ -153,7 +156,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             // One burst ahead: its lines are on their way while this one is written.
             self.buffers.allocate(next, self.plan.burst);
         }
-        let bytes = if self.is_interleaved {
+        self.built_bytes = if self.is_interleaved {
             self.build_interleaved(count, &stamp)
         } else {
             self.build_runs(count, &stamp)
@@ -162,7 +165,6 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
         if !self.headers.is_empty() {
             self.request_checksums();
         }
-        self.plan.counters.bytes.add(bytes);
         self.built_at = at;
     }
 
@@ -259,6 +261,9 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
         self.built -= taken;
         let counters = &self.plan.counters;
         counters.accepted.add(taken as u64);
+        if self.built == 0 {
+            counters.bytes.add(self.built_bytes);
+        }
         if self.accepted_at.0 != 0 {
             counters
                 .gap_ticks
@@ -396,12 +401,19 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
             accepted[usize::from(*stream)] -= u64::from(*count);
             unsent -= usize::from(*count);
         }
+        let bytes = &self.plan.counters.bytes;
+        if self.built > 0 {
+            let frames = &self.frames[self.current];
+            let left: usize = (0..self.built).map(|index| frames.whole_len(index)).sum();
+            bytes.add(self.built_bytes - left as u64);
+        }
         let flows = self.lanes.iter().zip(&accepted);
         self.totals.fill(SendResult {
             flows: flows.map(|(lane, accepted)| lane.flows_sent(*accepted)).collect(),
             accepted,
             lane_base: self.plan.lane_base,
             unsent: self.built as u64,
+            bytes: bytes.get(),
         });
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::schedule::gcd;
 use crate::units::UnitError;
 
 /// Largest frame size (with FCS) anyone can ask for; ports allow less.
@@ -20,12 +21,13 @@ pub enum SizeMix {
 }
 
 impl SizeMix {
-    /// The sizes and the weight of each.
+    /// The sizes and the weight of each, in the order in which they are sent where their weights are equal. That of a range
+    /// begins with the smallest and mixes them: any stretch of it has about the mean.
     pub fn sizes(&self) -> Vec<(usize, u32)> {
         match self {
             SizeMix::List(sizes) => sizes.iter().map(|&size| (size, 1)).collect(),
             SizeMix::Imix(small) => vec![(*small, 7), (594, 4), (1518, 1)],
-            SizeMix::Range(low, high) => (*low..=*high).map(|size| (size, 1)).collect(),
+            SizeMix::Range(low, high) => mixed(high - low + 1).map(|further| (low + further, 1)).collect(),
         }
     }
 
@@ -43,6 +45,16 @@ impl SizeMix {
     pub fn largest(&self) -> usize {
         self.sizes().iter().map(|&(size, _)| size).max().unwrap_or(0)
     }
+}
+
+/// Each number below `count` once, from 0 on by about the golden section round and round: what spreads the numbers of every
+/// stretch best.
+fn mixed(count: usize) -> impl Iterator<Item = usize> {
+    let section = (count as f64 * 0.618_034).round() as usize;
+    let step = (section..=count)
+        .find(|step| gcd(*step as u64, count as u64) == 1)
+        .unwrap_or(1);
+    (0..count).map(move |turn| turn * step % count)
 }
 
 /// Reads one size in bytes.
@@ -111,7 +123,34 @@ mod tests {
     #[test]
     fn imix_has_its_mean() {
         assert!((SizeMix::Imix(64).mean() - (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0).abs() < 1e-9);
-        assert_eq!(SizeMix::Range(64, 66).sizes(), vec![(64, 1), (65, 1), (66, 1)]);
+        assert_eq!(SizeMix::Range(64, 66).sizes(), vec![(64, 1), (66, 1), (65, 1)]);
         assert_eq!(SizeMix::Imix(64).largest(), 1518);
+    }
+
+    /// Runs that end before every size was sent have the rate in bits that was asked for all the same.
+    #[test]
+    fn any_stretch_of_a_range_has_about_its_mean() {
+        for (low, high) in [
+            (64, 64),
+            (64, 65),
+            (64, 127),
+            (64, 1518),
+            (68, 9618),
+            (1000, 1600),
+        ] {
+            let mix = SizeMix::Range(low, high);
+            let mut sizes: Vec<usize> = mix.sizes().iter().map(|&(size, _)| size).collect();
+            let cycle: Vec<usize> = sizes.iter().copied().cycle().take(2 * sizes.len()).collect();
+            for stretch in [40, 310].into_iter().filter(|&stretch| stretch < sizes.len()) {
+                for sent in cycle.windows(stretch).step_by(37) {
+                    let mean = sent.iter().sum::<usize>() as f64 / stretch as f64;
+                    let off = (mean - mix.mean()).abs() / (high - low) as f64;
+                    assert!(off < 2.0 / stretch as f64, "{mix}: {mean} in {stretch}");
+                }
+            }
+            assert_eq!(sizes[0], low);
+            sizes.sort_unstable();
+            assert!(sizes.into_iter().eq(low..=high), "{mix}: each once");
+        }
     }
 }

@@ -14,7 +14,7 @@ pub struct SendCounters {
     pub accepted: Counter,
     /// Packets given up because the worker or the queue was later than the backlog bound.
     pub abandoned: Counter,
-    /// Bytes of the frames built, without FCS.
+    /// Bytes of the frames that the driver took, without FCS; of a burst when it has all of them.
     pub bytes: Counter,
     /// Transmit calls that took less than was offered: the queue was full.
     pub queue_full: Counter,
@@ -71,4 +71,6 @@ pub struct SendResult {
     pub flows: Vec<u64>,
     /// Packets built but never taken by the driver.
     pub unsent: u64,
+    /// Bytes of the accepted packets, without FCS.
+    pub bytes: u64,
 }

@@ -259,6 +259,11 @@ fn check(case: &Case) {
         "intended = accepted + unsent"
     );
     assert_eq!(o.send.accepted.get(), accepted);
+    assert_eq!(
+        o.sent.bytes,
+        o.reflect.bytes.get(),
+        "bytes of what was taken, however little of a burst"
+    );
     assert_eq!(o.sent_rows.iter().sum::<u64>() + o.sent_outside, accepted);
     if o.sent_outside == 0 {
         assert_eq!(o.sent_rows, o.sent.accepted, "by streams");

@@ -9,5 +9,6 @@ mod forward;
 mod rates;
 mod reflect;
 mod replay;
+mod send;
 mod support;
 mod tap;

@@ -79,6 +79,11 @@ fn sent(lab: &Lab, arguments: &[&str]) -> Vec<Frame> {
     assert_conserved(&run);
     let frames = frames(lab, "out.pcap");
     assert_eq!(run.number("sent"), frames.len() as u64, "{run}");
+    let lengths = lengths(&frames).into_iter();
+    let bits: u64 = lengths.map(|(len, count)| (len + 4) * 8 * count as u64).sum();
+    let rate = |name: &str| run.json()[name].as_f64().expect("a rate");
+    let told = rate("rate_tx_bps_l2") / rate("rate_tx_pps") * frames.len() as f64;
+    assert!((told - bits as f64).abs() < 1.0, "{bits} bits: {run}");
     frames
 }
 
@@ -298,7 +303,8 @@ fn only_ours_lets_nothing_else_back() {
 #[test]
 fn a_recorded_run_is_not_received() {
     let Some(lab) = require(&NEEDS) else { return };
-    let _ = sent(&lab, &["--count", "500"]);
+    // Of sizes fewer than there are: rates in bits are those of what was sent.
+    let _ = sent(&lab, &["--count", "500", "--size", "64-1518"]);
     let arguments = [
         "send",
         "--json",
@@ -311,5 +317,6 @@ fn a_recorded_run_is_not_received() {
     assert_invalid(&run, "nothing was received");
     assert_conserved(&run);
     assert_eq!((run.number("received"), run.number("duplicate")), (0, 0), "{run}");
+    assert_eq!(run.json()["rate_asked_pps"], 10_000.0, "{run}");
     assert_eq!(frames(&lab, "again.pcap").len(), 500);
 }

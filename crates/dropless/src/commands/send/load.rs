@@ -101,11 +101,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         ));
     }
     let mac = plan.from_mac.map_or(open.mac, |mac| mac.0);
-    let mut ips: Vec<IpAddr> = plan
-        .streams
-        .iter()
-        .map(|stream| stream.source(index))
-        .collect();
+    let mut ips: Vec<IpAddr> = plan.streams.iter().map(|stream| stream.source(index)).collect();
     ips.sort_unstable();
     ips.dedup();
     Ok(Load {

@@ -10,7 +10,7 @@ use measure::{
     expect,
 };
 use report::rundir::file;
-use wire::Foreign;
+use wire::{FCS_LEN, Foreign};
 
 use super::active::ActiveSend;
 use super::ledger::{Results, ledger, merged, streams};
@@ -37,7 +37,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
         reasons: verdict.notes(),
         lost: ledger.lost(),
         late: ledger.arrived.late,
-        rate_asked_pps: asked_pps,
+        rate_asked_pps: total_rate(&job.loads),
         jitter_ns: Jitter::mean(
             results
                 .timed()
@@ -69,8 +69,8 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
     let scheduled = merged(results.timed().iter().map(|receive| &receive.latency_scheduled));
     let reordered = streams.iter().map(|stream| stream.reordered).sum();
     let extents = streams.iter().map(|stream| stream.reorder_extent_max);
-    let mean_bytes = job.loads.iter().map(|load| load.mean_size).sum::<f64>() / job.loads.len().max(1) as f64;
-    let rate_tx_pps = ledger.accepted as f64 / seconds;
+    let bytes = results.send.iter().map(|send| send.bytes).sum();
+    let [rate_tx_bps_l1, rate_tx_bps_l2] = bit_rates(ledger.accepted, bytes, seconds);
     Summary {
         sent: ledger.accepted,
         received: ledger.received,
@@ -79,10 +79,10 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
         unexplained: ledger.unexplained,
         reordered,
         reorder_extent_max: extents.max().unwrap_or(0),
-        rate_tx_pps,
+        rate_tx_pps: ledger.accepted as f64 / seconds,
         rate_rx_pps: ledger.received as f64 / seconds,
-        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + LAYER1_OVERHEAD_BYTES) * 8.0,
-        rate_tx_bps_l2: rate_tx_pps * mean_bytes * 8.0,
+        rate_tx_bps_l1,
+        rate_tx_bps_l2,
         duration_s: job.seconds(),
         latency_ns: Percentiles::from(latency),
         latency_scheduled_ns: Percentiles::from(&scheduled),
@@ -102,6 +102,13 @@ const RATED_S_MIN: f64 = 1e-3;
 fn rated_s(seconds: f64, due: u64, asked_pps: Option<f64>) -> f64 {
     let least = asked_pps.map_or(RATED_S_MIN, |pps| due as f64 / pps);
     seconds.max(least)
+}
+
+/// The rates of layers 1 and 2, bits a second, of so many packets with so many bytes without FCS.
+fn bit_rates(packets: u64, bytes: u64, seconds: f64) -> [f64; 2] {
+    let rate = |more: f64| (bytes as f64 + packets as f64 * more) * 8.0 / seconds;
+    let fcs = FCS_LEN as f64;
+    [rate(fcs + LAYER1_OVERHEAD_BYTES), rate(fcs)]
 }
 
 fn evidence(
@@ -218,7 +225,7 @@ fn late(drain_ns: u64, ledger: &Ledger, latency: &Histogram, workers: &[WorkerSu
     }
 }
 
-/// The rate asked of all ports together; `None` where there is none to keep: a file has no pace.
+/// The rate that all ports together are held to; `None` where there is none: a file has no pace.
 fn asked_pps(job: &ActiveSend) -> Option<f64> {
     let has_pace = job.plan.machine.has(|traits| traits.medium != Medium::Files);
     total_rate(&job.loads).filter(|_| has_pace)
@@ -339,5 +346,13 @@ mod tests {
         assert!((rate(1.0, 1_000_000, Some(1e6)) - 1e6).abs() < 1e-6);
         assert!((rate(1e-6, 32, None) - 32_000.0).abs() < 1e-6);
         assert!((rate(2.0, 64, None) - 32.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn rates_in_bits_are_of_what_was_sent() {
+        // Two packets of 64 and 128 bytes with FCS, in a tenth of a second.
+        let [layer_1, layer_2] = bit_rates(2, 60 + 124, 0.1);
+        assert!((layer_1 - (84.0 + 148.0) * 80.0).abs() < 1e-6);
+        assert!((layer_2 - (64.0 + 128.0) * 80.0).abs() < 1e-6);
     }
 }

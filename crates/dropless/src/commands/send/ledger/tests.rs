@@ -233,6 +233,7 @@ fn told(case: &Case) -> (Ledger, Verdict) {
         lane_base: 0,
         flows: vec![1; case.streams],
         unsent: 0,
+        bytes: 0,
     };
     let results = Results {
         send: vec![&send],
