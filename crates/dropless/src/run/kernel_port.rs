@@ -204,7 +204,7 @@ impl KernelPort {
         let mut notes = Vec::new();
         let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
         if refusals > 0 {
-            notes.push(refused(&self.name(), refusals));
+            notes.push(refused(&self.name(), refusals, false));
         }
         let damaged = self.damaged();
         if damaged > 0 {
@@ -288,12 +288,16 @@ fn udp_counted(counters: &[&str]) -> u64 {
         .sum()
 }
 
-/// Somebody on the way sent so many errors for packets of ours to `who`.
-pub fn refused(who: &str, errors: u64) -> Note {
-    Note::new(
-        "packets_refused",
+/// Somebody on the way sent so many errors for packets of ours to `who`; `all_back`: and yet each of these came back.
+pub fn refused(who: &str, errors: u64, all_back: bool) -> Note {
+    let text = if all_back {
+        format!(
+            "{who} received {errors} ICMP errors for packets that came back all the same: beside the one that returns them a kernel has that address, too; give the reflector one of its own (--to here, `dropless reflect --address` there)"
+        )
+    } else {
         format!(
             "{who} received {errors} errors for packets that were not delivered (ICMP; usually nothing listens on that UDP port, and kernels report only a few of them); start `dropless reflect --port kernel:ADDR` there"
-        ),
-    )
+        )
+    };
+    Note::new("packets_refused", text)
 }

@@ -327,16 +327,38 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     if ledger.arrived.corrupt > 0 && job.plan.machine.has(|traits| traits.loses_checksums) {
         notes.push(Note::new("checksums_left_out", "corrupt frames: the kernel at the other end of a virtual link leaves checksums to hardware that does not exist; turn that off there: ethtool -K INTERFACE tx off"));
     }
-    // Kernels told their sockets of these; other ports hear them as frames.
-    let refused = ledger.arrived.foreign.get(Foreign::IcmpErrorOurs.name());
-    notes.extend(refused.map(|errors| kernel_port::refused("this run", *errors)));
+    notes.extend(refused(ledger));
     notes.extend(job.told.notes(ledger.accepted, ledger.unexplained));
     notes
+}
+
+/// Errors about our packets that came as frames; sockets are told of theirs by the kernel.
+fn refused(ledger: &Ledger) -> Option<Note> {
+    let errors = ledger.arrived.foreign.get(Foreign::IcmpErrorOurs.name())?;
+    let all_back = ledger.received == ledger.accepted;
+    Some(kernel_port::refused("this run", *errors, all_back))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_about_packets_that_came_back_are_told_as_no_loss() {
+        let text = |received| {
+            let mut ledger = Ledger {
+                accepted: 9,
+                received,
+                ..Ledger::default()
+            };
+            let errors = (Foreign::IcmpErrorOurs.name().into(), 6);
+            ledger.arrived.foreign.extend([errors]);
+            refused(&ledger).map(|note| note.text).unwrap_or_default()
+        };
+        assert!(text(9).contains("came back all the same"), "{}", text(9));
+        assert!(text(8).contains("not delivered"), "{}", text(8));
+        assert!(refused(&Ledger::default()).is_none());
+    }
 
     #[test]
     fn no_rate_is_higher_than_asked_however_short_the_run() {
