@@ -187,5 +187,10 @@ fn source(text: Option<&str>, to: IpAddr) -> Result<SocketAddr> {
         !is_group(source.ip()),
         "--from {text} is not a unicast address; nobody could send to it"
     );
+    ensure_about!(
+        "--from",
+        source.port() > 0,
+        "--from {text}: nothing comes back to port 0; write one from 1 on, or leave it out"
+    );
     Ok(source)
 }

@@ -168,6 +168,11 @@ impl SendPlan {
             self.count != Some(0),
             "--count 0 sends nothing; give the number of packets"
         );
+        ensure_about!(
+            "--backlog",
+            self.backlog != Some(0),
+            "--backlog 0 gives up all that is due; give 1 or more, or leave it out"
+        );
         ensure!(!self.streams.is_empty(), "a send run needs at least one stream");
         measure::interval::slots_for(self.streams.len(), self.interval_ns, self.drain_ns)?;
         self.validate_router()?;

@@ -115,6 +115,8 @@ wrong! {
     families_mixed: ["send", "--from", "2001:2::1", "--to", "198.18.0.2"] => "must be IPv4, or both IPv6", "give --from";
     router_of_the_other_family: ["send", "--port", "packet:lo", "--to", "10.0.0.2", "--via", "2001:2::9"] => "of the other family", "give the router's address";
     to_itself: ["send", "--from", "198.18.0.2"] => "to itself", "give --from another address";
+    source_port_of_nobody: ["send", "--from", "198.18.0.1:0"] => "nothing comes back to port 0", "write one from 1 on";
+    no_backlog: ["send", "--backlog", "0"] => "--backlog 0 gives up all", "give 1 or more";
     flows_into_multicast: ["send", "--from", "223.255.255.255:65000", "--to", "10.0.0.1", "--flows", "64513"] => "beyond unicast ones (64513 flows", "give --from a lower address";
     flows_up_to_broadcast: ["send", "--from", "255.255.255.254", "--to", "10.0.0.1", "--flows", "100k"] => "from 255.255.255.254 beyond", "fewer --flows";
     flows_beyond_the_last_address: ["send", "--from", "255.255.255.254", "--to", "10.0.0.1", "--flows", "200k"] => "from 255.255.255.254 beyond", "fewer --flows";
