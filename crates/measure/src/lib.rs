@@ -15,6 +15,7 @@ pub mod collect;
 pub mod comparison;
 pub mod counter;
 pub mod expect;
+pub mod fields;
 pub mod filter;
 pub mod flows;
 pub mod forward;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use measure::fields::given_twice;
 
 use super::destination::{Destination, Family, TO_PORT};
 use super::{PathArgs, ProbeArgs};
@@ -98,6 +99,9 @@ fn one(text: &str, index: usize, base: &StreamPlan, path: &PathArgs) -> Result<S
     };
     let (mut from, mut to) = (path.from.as_deref(), None);
     let fields = items(text);
+    if let Some(field) = given_twice(fields.iter().map(String::as_str)) {
+        bail!("`{field}` is given twice; give it once");
+    }
     for item in &fields {
         let (field, value) = item
             .split_once('=')

@@ -249,6 +249,11 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
         (&["--threshold", "tcp=fast"], "a rate is wanted"),
         (&["--cap", "prefix=40"], "from 1 to 32"),
         (&["--cap", "size=4"], "is no limit"),
+        (&["--cap", "rules=1,share=1%,rules=2"], "gives rules twice"),
+        (
+            &["--threshold", "syn=1kpps,syn=1Gbps,syn=2kpps"],
+            "in this unit already",
+        ),
         (&["--allow", &rules], "`allow` rules only"),
         (&["--baseline", &rules], "is none"),
         (&["--metrics", ":9"], "--metrics is for --dev and --port"),

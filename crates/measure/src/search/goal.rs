@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::fields::given_twice;
 use crate::units::parse_duration;
 
 /// One search goal.
@@ -63,6 +64,17 @@ impl Goal {
         let mut goal = base.clone();
         let mut is_named = false;
         let mut has_loss = false;
+        let fields = text.split(',').map(str::trim);
+        let fields = fields.map(|item| {
+            if ["ndr", "pdr"].contains(&item) {
+                "loss"
+            } else {
+                item
+            }
+        });
+        if let Some(field) = given_twice(fields) {
+            return Err(GoalError::Twice(field.to_owned()));
+        }
         for item in text.split(',').map(str::trim) {
             let Some((field, value)) = item.split_once('=') else {
                 let preset = match item {
@@ -155,6 +167,9 @@ pub enum GoalError {
         "a goal has no field `{0}`; fields are name, loss, exceed, width, initial, final, sum, steps, expand"
     )]
     Field(String),
+    /// Two values for one field.
+    #[error("a goal has one `{0}`; give it once (ndr and pdr are a loss)")]
+    Twice(String),
     /// A value that its field cannot have.
     #[error("goal field {field}={value} is not understood; write {wanted}")]
     Value {

@@ -423,6 +423,8 @@ fn goals_are_read_as_they_are_written() {
         ("loss=x", "share such as"),
         ("width=1%", "which loss"),
         ("ndr,speed=1", "no field `speed`"),
+        ("ndr,sum=9s,sum=8s", "one `sum`; give it once"),
+        ("ndr,loss=1%", "one `loss`"),
         ("ndr,width=60%", "width"),
         ("ndr,final=1ms", "initial <= final"),
         ("ndr,initial=1ms", "below 10ms"),

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::{ArgGroup, ValueEnum, ValueHint};
 use guard::{Cap, Class, Limit};
 use measure::RateSpec;
+use measure::fields::given_twice;
 use measure::units::parse_count;
 
 use crate::about::{About as _, bail_about, ensure_about};
@@ -243,6 +244,10 @@ fn thresholds(list: &[String]) -> Result<Vec<ThresholdPlan>> {
         let (pps, bps) = (whole(pps), whole(bps));
         match all.iter_mut().find(|known| known.class == class) {
             Some(ThresholdPlan { limit, .. }) => {
+                ensure!(
+                    pps.and(limit.pps).or(bps.and(limit.bps)).is_none(),
+                    "--threshold {text}: {name} has a rate in this unit already; give one in packets and one in bits at most"
+                );
                 (limit.pps, limit.bps) = (pps.or(limit.pps), bps.or(limit.bps));
             }
             None => all.push(ThresholdPlan {
@@ -256,6 +261,9 @@ fn thresholds(list: &[String]) -> Result<Vec<ThresholdPlan>> {
 
 fn cap(list: &[String]) -> Result<Cap> {
     let mut cap = Cap::default();
+    if let Some(name) = given_twice(list.iter().map(String::as_str)) {
+        bail!("--cap gives {name} twice; give it once");
+    }
     for text in list {
         let (name, value) = pair(text, "--cap")?;
         let number = |most: u64| {

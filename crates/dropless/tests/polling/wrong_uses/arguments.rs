@@ -133,6 +133,9 @@ wrong! {
     unknown_metric: ["send", "--expect", "los<1"] => "no metric \"los\"", "there are loss, lost";
     unknown_operator: ["send", "--expect", "loss~1"] => "no comparison", "write METRIC<VALUE";
     unknown_unit: ["send", "--expect", "loss<1parsec"] => "\"1parsec\" is no bound", "write a number in %";
+    field_of_a_stream_twice: ["send", "--stream", "name=a,size=64,size=1518"] => "`size` is given twice", "give it once";
+    fault_twice: ["send", "--fault", "drop=0.5,drop=0.1"] => "fault `drop` is given twice", "give each once";
+    no_fault_in_the_flag: ["send", "--fault", ""] => "not NAME=VALUE", "e.g. drop=0.1%";
     unknown_fault: ["send", "--fault", "drip=1%"] => "no fault `drip`", "use drop, duplicate";
     expectation_without_unit: ["send", "--expect", "loss<0.1"] => "no bound for loss", "write a number in % or ppm";
     two_streams_of_one_name: ["send", "--stream", "name=a", "--stream", "name=a"] => "two streams are called `a`", "name= of its own";
