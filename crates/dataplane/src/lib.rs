@@ -14,6 +14,7 @@ pub mod dpdk_io;
 pub mod fault;
 pub mod flows;
 pub mod forward;
+pub mod held_back;
 pub mod io;
 pub mod kernel_io;
 pub mod memory;

@@ -86,6 +86,11 @@ pub struct WorkerCounters {
     generation: AtomicU64,
 }
 
+/// Rounds without a frame after which nothing waits any more that had come before the first.
+const ROUNDS_IDLE: u64 = 64;
+/// Rounds after which nothing does, either, where each of them found something: bursts of any receive ring's length.
+const ROUNDS_CAUGHT_UP: u64 = 1 << 14;
+
 /// Of a worker that has ended: it uses nothing any more.
 const ENDED: u64 = u64::MAX;
 
@@ -107,6 +112,12 @@ impl WorkerCounters {
     /// There is no such worker, since there was nothing for it to do: nobody waits for it.
     pub fn rest(&self) {
         self.generation.store(ENDED, Ordering::Release);
+    }
+
+    /// Whether it has taken what waited when it began to poll.
+    pub fn is_caught_up(&self) -> bool {
+        let polls = self.polls.get();
+        polls.saturating_sub(self.busy.get()) >= ROUNDS_IDLE || polls >= ROUNDS_CAUGHT_UP
     }
 
     /// Whether there is no such worker, or none any more.

@@ -91,7 +91,7 @@ pub struct ForwardSummary {
     /// Who talked to whom; only with `--flows`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<FlowsSummary>,
-    /// Mean rate received, in packets per second.
+    /// Mean rate received, in packets per second: without what waited when the run began, which is in `received`.
     pub rate_rx_pps: f64,
     /// Mean rate of `forwarded`, in packets per second.
     pub rate_tx_pps: f64,

@@ -191,7 +191,7 @@ pub struct ReflectSummary {
     /// What the fault injector did, by kind (`drop`, `duplicate`, ...), and how many probes it saw; empty without `--fault`.
     /// What it dropped is not among `dropped`: the ledger has it as `fault_drop`.
     pub faults: BTreeMap<String, u64>,
-    /// Mean rate received, in packets per second.
+    /// Mean rate received, in packets per second: without what waited when the run began, which is in `received`.
     pub rate_rx_pps: f64,
     /// Mean rate of `returned`, in packets per second.
     pub rate_tx_pps: f64,

@@ -54,6 +54,20 @@ fn poll(tasks: Vec<Box<dyn Task>>, control: &Control, counters: &WorkerCounters)
     );
 }
 
+/// What came before the worker polled is taken once nothing is found, or more than any ring holds.
+#[test]
+fn a_worker_has_caught_up_when_it_finds_nothing_or_always_something() {
+    let after = |polls, busy| {
+        let counters = WorkerCounters::default();
+        counters.polls.set(polls);
+        counters.busy.set(busy);
+        counters.is_caught_up()
+    };
+    assert!(!after(0, 0) && !after(1000, 1000), "nobody has looked for more");
+    assert!(after(ROUNDS_IDLE, 0) && after(1000 + ROUNDS_IDLE, 1000));
+    assert!(after(ROUNDS_CAUGHT_UP, ROUNDS_CAUGHT_UP));
+}
+
 #[test]
 fn nobody_uses_rules_once_the_next_generation_is_acknowledged() {
     const GENERATIONS: u64 = 100;

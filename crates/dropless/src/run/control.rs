@@ -27,6 +27,10 @@ use crate::status::{Drivers, Expected, HealthCheck, StallWatch};
 /// How often control looks where missed packets are joined to stalls: the finer, the surer.
 const TICK_EXPLAIN: Duration = Duration::from_millis(5);
 
+/// How long the workers of a run without a schedule are waited for: longer than the kernel lets real-time threads keep them from
+/// their cores.
+const READY: Duration = Duration::from_secs(2);
+
 /// What a job sees when it is asked.
 pub struct Look<'w, 'e> {
     /// The ports, without the queues that the job took.
@@ -169,8 +173,18 @@ impl<'w, 'e> Watch<'w, 'e> {
     ) {
         // Nothing waits for it: what workers receive before the run belongs to nobody.
         let mut turn = Some(turn);
-        // Without a schedule nothing waits for the last worker.
-        while has_schedule && control.ready() < running.count() && running.ended_early().is_none() {
+        let begun = Instant::now();
+        while running.ended_early().is_none() {
+            let is_ready = if has_schedule {
+                control.ready() >= running.count()
+            } else {
+                // Without one nothing waits for the last worker for ever, nor do those who are looked into wait.
+                let is_late = begun.elapsed() > READY || self.run.interrupt.is_set();
+                running.have_caught_up() || is_late || self.look.ports.is_empty()
+            };
+            if is_ready {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         if has_schedule {
@@ -210,6 +224,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         }
         self.run.board.stopping();
         control.set(Phase::Stop);
+        job.stopped();
         // What follows can take its time, and the tracer's newest events take the place of its oldest.
         if let Some(explainer) = &mut self.explainer {
             explainer.look(self.look.ports);

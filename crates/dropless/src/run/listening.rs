@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use host::Medium;
-use measure::{Clock, Ticks};
+use measure::{Clock, Note, Ticks};
 use report::rows::RowWriter;
 use report::rundir::{RunDir, file};
 
@@ -33,10 +33,17 @@ pub trait Counted: Copy + Default + 'static {
     const COLUMNS: &'static [Column<Self>];
 }
 
+/// The time in which `received` would have come at `rate_pps`, s: what came before the run is in no rate of its own.
+pub fn rated_s(received: u64, rate_pps: f64) -> f64 {
+    received as f64 / rate_pps.max(1e-9)
+}
+
 /// The rows of a run: what was counted in each of its intervals.
 pub struct Rows<T> {
     /// Without a file the run goes on; its directory keeps why.
     file: Option<RowWriter<String>>,
+    /// Before the first one: in no row, and in no rate.
+    pub early: T,
     /// Up to the last row.
     before: T,
     /// When that ended.
@@ -51,9 +58,15 @@ impl<T: Counted> Rows<T> {
         let file = RowWriter::create(&dir.file(file::INTERVALS), &header, ROWS_WAITING);
         Self {
             file: dir.keep(file).ok(),
+            early: T::default(),
             before: T::default(),
             ended: Duration::ZERO,
         }
+    }
+
+    /// They begin, when so much has been `counted`.
+    pub fn begin(&mut self, counted: T) {
+        (self.early, self.before) = (counted, counted);
     }
 
     /// The rows that have ended, where `counted` is what was counted until now.
@@ -68,7 +81,7 @@ impl<T: Counted> Rows<T> {
 
     /// The last row: what is left of the time, and all that came in it. Of silence only where that is longer than a look takes.
     pub fn end(&mut self, course: &Listening, counted: T, dir: &RunDir) {
-        let left = course.since_begun().saturating_sub(self.ended);
+        let left = course.elapsed.saturating_sub(self.ended);
         let mut columns = T::COLUMNS.iter();
         let is_new = columns.any(|(_, column)| column(&counted) > column(&self.before));
         if is_new || left > course.interval / 100 {
@@ -102,6 +115,8 @@ pub struct Listening {
     pub begun: Ticks,
     /// How long anything came.
     active: Duration,
+    /// What was received before it began.
+    early: u64,
     /// What was received at the last look.
     seen: u64,
     /// For how long nothing came since that last rose, while every worker polled: what waits for one that is away is no silence.
@@ -123,6 +138,7 @@ impl Listening {
             elapsed: Duration::ZERO,
             begun: now(),
             active: Duration::ZERO,
+            early: 0,
             seen: 0,
             quiet: Duration::ZERO,
             rounds: Vec::new(),
@@ -134,9 +150,12 @@ impl Listening {
         }
     }
 
-    /// It begins now: whoever waits for it is told what it is `doing`.
-    pub fn begin(&mut self, doing: &str, look: &Look<'_, '_>) {
+    /// It begins now, when so much has been `received`: whoever waits for it is told what it is `doing`.
+    pub fn begin(&mut self, doing: &str, look: &Look<'_, '_>, received: impl FnOnce() -> u64) {
         self.begun = now();
+        // In this order: what comes between the two is in no rate.
+        self.early = received();
+        self.seen = self.early;
         if !look.is_quiet {
             let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
             let _ = report::out::print_stderr(&format!(
@@ -161,8 +180,18 @@ impl Listening {
         }
     }
 
-    fn since_begun(&self) -> Duration {
-        Duration::from_nanos(self.clock.ns_from_ticks(now().since(self.begun)))
+    /// Nothing comes any more, which may have become so later than was looked.
+    pub fn end(&mut self) {
+        self.elapsed = Duration::from_nanos(self.clock.ns_from_ticks(now().since(self.begun)));
+    }
+
+    /// That so much came before it that totals and rates differ by more than a hundredth.
+    pub fn early_note(&self) -> Option<Note> {
+        let frames = report::number::counted(self.early, "frame");
+        let text = format!(
+            "{frames} had come to the ports before the run began: served, and in its totals, but in no row and no rate"
+        );
+        (self.early > self.seen / 100).then(|| Note::new("came_early", text))
     }
 
     /// Whether a row has ended since the last one was written.
@@ -206,10 +235,11 @@ impl Listening {
     /// Who polls `place`, where so many frames came: at its own rate, while anything came to any queue. The rates of all add
     /// up to that of the run.
     pub fn received(&self, place: QueuePlace, frames: u64) -> Received<'static> {
+        let share = 1.0 - self.early as f64 / self.seen.max(1) as f64;
         Received {
             port: place.port,
             core: place.core,
-            rate_pps: frames as f64 / self.active.as_secs_f64().max(1e-3),
+            rate_pps: frames as f64 * share / self.active.as_secs_f64().max(1e-3),
             most_pps: f64::INFINITY,
             came: None,
             holes: &[],

@@ -208,6 +208,8 @@ pub trait Active {
     fn status(&self, look: &Look<'_, '_>) -> State;
     /// What of that state follows from all its places, those of the drivers among them.
     fn settle(&self, _state: &mut State) {}
+    /// Nothing more is taken from now on.
+    fn stopped(&mut self) {}
     /// The workers have ended, their totals are in their slots: the files that were streamed are ended.
     fn joined(&mut self, _dir: &RunDir, _ports: &[OpenPort<'_>]) {}
     /// Who received from which port, how fast, and what was missing.

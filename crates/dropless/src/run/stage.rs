@@ -6,6 +6,7 @@ use capture::pcapng::Direction;
 use dataplane::Task;
 use dataplane::capture::Source;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::held_back::HeldBack;
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::tap::{TapSlot, Tapped};
 use dataplane::worker::WorkerCounters;
@@ -208,6 +209,8 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             }
             _ => return false,
         };
+        let is_file = self.ports[from].traits().medium == Medium::Files;
+        let task = if is_file { Box::new(HeldBack(task)) } else { task };
         self.workers[worker].add(role, task);
         true
     }

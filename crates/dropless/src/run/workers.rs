@@ -272,6 +272,11 @@ impl<'s> Running<'s> {
         self.handles.len()
     }
 
+    /// Whether nothing waits for any of them that came before it polled: what comes from now on comes in the time from now on.
+    pub fn have_caught_up(&self) -> bool {
+        self.counters.iter().all(|counters| counters.is_caught_up())
+    }
+
     /// The core of a worker that ended although nobody told it to.
     pub fn ended_early(&self) -> Option<usize> {
         self.handles

@@ -2,7 +2,10 @@
 
 mod bunches;
 
+use std::net::UdpSocket;
 use std::time::Duration;
+
+use nix::sys::signal::Signal;
 
 use crate::support::wire::{Wire, assert_conserved, has_note, interrupted};
 use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
@@ -199,6 +202,60 @@ fn what_was_missed_before_the_run_is_not_charged_to_it() {
     // Nobody answers at the far end of the second port.
     let seen = ["sent", "received", "unexplained", "ports.0.rx_missed"].map(|name| run.number(name));
     assert_eq!(seen, [2000, 1000, 1000, 0], "{run}");
+}
+
+/// What waited in the ring of a port when the run began did not come in the run's time: it is in no rate and in no row. A
+/// capture throws it away, a reflector serves it.
+#[test]
+fn what_came_before_the_run_is_in_no_rate() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    wire.near.up("near0", &["198.18.0.1/24"]);
+    let mac = wire.far.mac("far0");
+    wire.near
+        .ip(&["neigh", "add", "198.18.0.2", "dev", "near0", "lladdr", &mac]);
+    let early = |command| {
+        let flags = [command, "--json", "--no-doctor", "--port", "packet:far0"];
+        let run = lab
+            .dropless(&[&flags[..], &["--duration", "20ms"]].concat())
+            .within(&wire.far)
+            .spawn();
+        let sockets = format!("/proc/{}/net/packet", run.id());
+        // Its ring is there once it is bound: the fifth column is the interface.
+        let takes =
+            |line: &str| matches!(line.split_whitespace().nth(4), Some(at) if at != "0" && at != "Iface");
+        let is_open = || std::fs::read_to_string(&sockets).is_ok_and(|all| all.lines().any(takes));
+        assert!(until(Duration::from_secs(20), is_open), "{run:?}");
+        run.signal(Signal::SIGSTOP);
+        let has_begun = run.stderr().contains("far0; Ctrl-C");
+        wire.near.inside(|| {
+            let socket = UdpSocket::bind("198.18.0.1:0").expect("a socket");
+            for _ in 0..50 {
+                socket.send_to(b"early", "198.18.0.2:7").expect("it is sent");
+            }
+        });
+        run.signal(Signal::SIGCONT);
+        let run = run.wait(Duration::from_secs(30));
+        (!has_begun).then_some(run)
+    };
+    for (command, served) in [("capture", 0), ("reflect", 50)] {
+        // It may be stopped too late.
+        let run = (0..10)
+            .find_map(|_| early(command))
+            .expect("a run that was stopped in time");
+        assert_eq!(run.number("received"), served, "{run}");
+        assert_eq!(run.json()["rate_rx_pps"], 0.0, "{run}");
+        assert_eq!(has_note(&run.json(), "came_early"), served > 0, "{run}");
+        let directory = lab.path(run.json()["run"].as_str().expect("a directory"));
+        let rows = std::fs::read_to_string(directory.join("intervals.csv")).expect("rows");
+        let came = rows
+            .lines()
+            .skip(1)
+            .filter(|row| row.split(',').nth(1) != Some("0"));
+        assert_eq!(came.count(), 0, "{rows}");
+    }
 }
 
 /// Two ports ask the same reflector: what it dropped on purpose counts once.

@@ -221,7 +221,8 @@ impl Active for ActiveCapture {
             }
         }
         let doing = self.link.as_ref().map_or("capturing from", |link| &link.what);
-        self.course.begin(doing, look);
+        // What came to ports before is thrown away, and what taps copied belongs to it.
+        self.course.begin(doing, look, || 0);
         self.counted.begin(self.times_ns().0);
     }
 
@@ -312,6 +313,10 @@ impl Active for ActiveCapture {
             state.places.remove(place);
         }
         state.total.lost = state.lost();
+    }
+
+    fn stopped(&mut self) {
+        self.course.end();
     }
 
     fn joined(&mut self, dir: &RunDir, ports: &[OpenPort<'_>]) {

@@ -307,4 +307,10 @@ impl Summary for GuardSummary {
             forward.total(state);
         }
     }
+
+    fn rated_s(&self) -> f64 {
+        self.forward
+            .as_ref()
+            .map_or(self.duration_s, |forward| forward.rated_s())
+    }
 }

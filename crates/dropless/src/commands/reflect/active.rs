@@ -30,7 +30,7 @@ pub struct ActiveReflect {
     pub course: Listening,
     /// What the far sender of each port is told.
     own_counters: Vec<Arc<OwnCounters>>,
-    rows: Rows<Total>,
+    pub rows: Rows<Total>,
 }
 
 /// Sums over all queues.
@@ -178,7 +178,11 @@ impl Active for ActiveReflect {
     type Summary = measure::ReflectSummary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
-        self.course.begin("reflecting on", look);
+        self.course.begin("reflecting on", look, || {
+            let early = Total::of(&self.sides);
+            self.rows.begin(early);
+            early.received
+        });
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
@@ -222,6 +226,10 @@ impl Active for ActiveReflect {
 
     fn settle(&self, state: &mut State) {
         state.total.lost = state.lost();
+    }
+
+    fn stopped(&mut self) {
+        self.course.end();
     }
 
     fn joined(&mut self, dir: &RunDir, ports: &[OpenPort<'_>]) {

@@ -8,6 +8,7 @@ use report::published::State;
 use super::active::{ActiveReflect, Total};
 use crate::run;
 use crate::run::close::{Ending, PortEnd, thrown_away};
+use crate::run::listening::rated_s;
 use crate::run::reflector::{drops, fault_drops, faults};
 
 pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
@@ -21,6 +22,7 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
         ..ending.evidence(Role::Reflect)
     });
     ending.notes.extend(ending.link_notes());
+    ending.notes.extend(job.course.early_note());
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let counters = || job.sides.iter().map(|side| &side.counters);
     let mut summary = ReflectSummary {
@@ -33,8 +35,8 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
         told: counters().map(|counters| counters.told.get()).sum(),
         dropped: drops(&job.sides),
         faults: faults(&job.sides),
-        rate_rx_pps: total.received as f64 / seconds,
-        rate_tx_pps: ledger.left as f64 / seconds,
+        rate_rx_pps: (total.received - job.rows.early.received) as f64 / seconds,
+        rate_tx_pps: ledger.left.saturating_sub(job.rows.early.returned) as f64 / seconds,
         duration_s: seconds,
         ports: ports(job, &ending.ports),
         queues: job.queues(),
@@ -98,5 +100,9 @@ impl run::Summary for ReflectSummary {
         state.total.received = self.received;
         state.total.lost = self.lost();
         state.take_places(&self.ledger);
+    }
+
+    fn rated_s(&self) -> f64 {
+        rated_s(self.received, self.rate_rx_pps)
     }
 }

@@ -44,7 +44,7 @@ pub struct ActiveForward<J> {
     /// Since when nothing more is taken.
     draining: Option<Duration>,
     drain_ticks: u64,
-    rows: Rows<Total>,
+    pub rows: Rows<Total>,
 }
 
 /// Sums over queues.
@@ -247,7 +247,11 @@ impl<J: Judges> Active for ActiveForward<J> {
                 "a generator in this process sends {pps} into each ring, and takes what comes out of it\n"
             ));
         }
-        self.course.begin(J::DOING, look);
+        self.course.begin(J::DOING, look, || {
+            let early = Total::of(&self.sides, None);
+            self.rows.begin(early);
+            early.received
+        });
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {

@@ -15,6 +15,7 @@ use super::flows;
 use super::judges::Judges;
 use crate::run;
 use crate::run::close::{Ending, PortEnd};
+use crate::run::listening::rated_s;
 
 /// What one way counted, or both together.
 #[derive(Default)]
@@ -86,6 +87,7 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         ..ending.evidence(Role::Forward)
     });
     ending.notes.extend(ending.link_notes());
+    ending.notes.extend(job.course.early_note());
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let mut summary = ForwardSummary {
         run: dir.path().display().to_string(),
@@ -99,8 +101,8 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         ways,
         rules,
         flows,
-        rate_rx_pps: total.received as f64 / seconds,
-        rate_tx_pps: together.left as f64 / seconds,
+        rate_rx_pps: (total.received - job.rows.early.received) as f64 / seconds,
+        rate_tx_pps: together.left.saturating_sub(job.rows.early.forwarded) as f64 / seconds,
         duration_s: seconds,
         ports: ports(job, &ending),
         queues: job.queues(),
@@ -220,6 +222,10 @@ impl run::Summary for ForwardSummary {
         state.total.lost = self.lost();
         state.flows.clone_from(&self.flows);
         state.take_places(&self.ledger);
+    }
+
+    fn rated_s(&self) -> f64 {
+        rated_s(self.received, self.rate_rx_pps)
     }
 }
 

@@ -69,8 +69,14 @@ impl<'o> Rules<'o> {
             Value::Array(values) => values.iter().for_each(|value| self.chains_in(table, value, into)),
             Value::Object(object) => {
                 let of_verdict = ["jump", "goto"].iter().filter_map(|key| object.get(*key));
-                into.extend(of_verdict.filter_map(|to| to["target"].as_str()).map(str::to_owned));
-                object.values().for_each(|value| self.chains_in(table, value, into));
+                into.extend(
+                    of_verdict
+                        .filter_map(|to| to["target"].as_str())
+                        .map(str::to_owned),
+                );
+                object
+                    .values()
+                    .for_each(|value| self.chains_in(table, value, into));
             }
             Value::String(name) => {
                 let name = name.strip_prefix('@').unwrap_or_default();
@@ -87,7 +93,12 @@ impl<'o> Rules<'o> {
         let mut hooks: HashMap<Place<'_>, BTreeSet<&str>> = HashMap::new();
         let mut next: Vec<(Place<'_>, &str)> = nats
             .iter()
-            .filter_map(|chain| Some(((chain.table.as_str(), chain.name.as_str()), chain.base.as_ref()?.0.as_str())))
+            .filter_map(|chain| {
+                Some((
+                    (chain.table.as_str(), chain.name.as_str()),
+                    chain.base.as_ref()?.0.as_str(),
+                ))
+            })
             .collect();
         while let Some((place, hook)) = next.pop() {
             if hooks.entry(place).or_default().insert(hook) {
@@ -102,11 +113,15 @@ impl<'o> Rules<'o> {
     /// What is told of them, and of policies: what is translated or dropped before the filter chains are asked.
     pub fn beside(&self, nats: &[Chain]) -> Vec<Beside> {
         let hooks = self.hooks(nats);
-        let policies = nats.iter().filter(|chain| {
-            matches!(&chain.base, Some((hook, Verdict::Deny)) if hook == "prerouting")
-        });
+        let policies = nats
+            .iter()
+            .filter(|chain| matches!(&chain.base, Some((hook, Verdict::Deny)) if hook == "prerouting"));
         let policies = policies.map(|chain| {
-            Beside::new(format!("chain {} {}", chain.table, chain.name), "its policy", EARLIER)
+            Beside::new(
+                format!("chain {} {}", chain.table, chain.name),
+                "its policy",
+                EARLIER,
+            )
         });
         let of_rules = self.taken.iter().filter_map(|rule| {
             // What nothing leads to is never asked.

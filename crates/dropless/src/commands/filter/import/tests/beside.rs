@@ -166,10 +166,17 @@ fn chains_that_those_of_nat_lead_to_count() {
     };
     for way in [jump, by_map] {
         assert!(told("prerouting", way, drop).contains("asked earlier"), "{way}");
-        assert!(told("prerouting", way, to).contains("changes addresses before"), "{way}");
+        assert!(
+            told("prerouting", way, to).contains("changes addresses before"),
+            "{way}"
+        );
         for does in [drop, to] {
             assert_eq!(told("output", way, does), "", "{way} {does}");
-            assert_eq!(told("prerouting", &format!("{elsewhere},{way}"), does), "", "{way}");
+            assert_eq!(
+                told("prerouting", &format!("{elsewhere},{way}"), does),
+                "",
+                "{way}"
+            );
         }
     }
 }
