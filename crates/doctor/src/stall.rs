@@ -14,8 +14,8 @@ use host::cores::{Core, CoreSet};
 
 /// Reading the clock takes some 30 ns; what is below this is not a stall.
 const THRESHOLD_NS: u64 = 2_000;
-/// Stalls that are kept. The longest matters: those that find no room come late in a very noisy watch.
-const ROOM: usize = 1 << 16;
+/// No stall is kept: the longest matters.
+const ROOM: usize = 0;
 
 /// Polls on all of `cores` at once for `time`. A core that we may not run on is left out.
 pub fn longest(cores: &CoreSet, time: Duration) -> BTreeMap<Core, Duration> {
@@ -45,8 +45,7 @@ fn on_core(core: Core, stop: &AtomicBool) -> Option<Duration> {
     sched_setaffinity(Pid::from_raw(0), &only).ok()?;
     let mut stalls = Stalls::with_room(ROOM);
     stalls.spin(now_ns, THRESHOLD_NS, stop);
-    let longest = stalls.all().iter().map(|stall| stall.to - stall.from).max();
-    (stalls.looks > 0).then(|| Duration::from_nanos(longest.unwrap_or(0)))
+    (stalls.looks > 0).then(|| Duration::from_nanos(stalls.longest))
 }
 
 /// Nanoseconds of the monotonic clock since the first call.

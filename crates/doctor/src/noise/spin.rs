@@ -10,6 +10,8 @@ pub struct Stalls {
     seen: Vec<Span>,
     /// Stalls that found no room.
     pub dropped: u64,
+    /// The longest, those without room among them, ticks.
+    pub longest: u64,
     /// Looks at the clock.
     pub looks: u64,
     /// Its first and last look, ticks.
@@ -33,6 +35,7 @@ impl Stalls {
         Self {
             seen,
             dropped: 0,
+            longest: 0,
             looks: 0,
             span: nothing,
             thread: 0,
@@ -55,6 +58,7 @@ impl Stalls {
             for _ in 0..256 {
                 let now = clock();
                 if now.saturating_sub(last) > threshold {
+                    self.longest = self.longest.max(now - last);
                     let stall = Span {
                         from: last,
                         to: now,
@@ -117,6 +121,22 @@ mod tests {
         assert_eq!(stalls.all().len(), LOOKS as usize);
         let pages = size_of_val(stalls.all()) / 4096;
         assert!(during * 10 < pages as u64, "{during} faults, {pages} pages");
+    }
+
+    #[test]
+    fn the_longest_is_known_also_where_it_found_no_room() {
+        static LOOKS: AtomicU64 = AtomicU64::new(0);
+        static STOP: AtomicBool = AtomicBool::new(false);
+        // Away for 300 ticks first, and for 7,000 later.
+        let clock = || {
+            let look = LOOKS.fetch_add(1, Ordering::Relaxed);
+            STOP.store(look >= 200, Ordering::Relaxed);
+            look + if look < 50 { 0 } else { 300 } + if look < 100 { 0 } else { 7_000 }
+        };
+        let mut stalls = Stalls::with_room(1);
+        stalls.spin(clock, 100, &STOP);
+        assert_eq!((stalls.all().len(), stalls.dropped), (1, 1));
+        assert_eq!(stalls.longest, 7_001);
     }
 
     #[test]
