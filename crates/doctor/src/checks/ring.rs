@@ -22,6 +22,8 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let sentence = "stalls were not measured: --watch was 0, or other tasks are pinned to these cores";
         return Finding::of(NAME).cannot_tell(sentence).into();
     };
+    let measured = subject.watched.stalls.keys().copied().collect();
+    let unmeasured = subject.workers.without(&measured);
     // `most` is what the ring holds at most, whatever descriptors it is given.
     let judged = |of: &str, asked: u16, most: u32, rate_pps: f64, why: &str| {
         let descriptors = most.min(asked.into());
@@ -33,8 +35,14 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
             format!("a loop on core {core}, {} long", shown(subject.watched.over)),
             format!("longest stall {worst}"),
         );
-        if fill_time > *stall {
+        if fill_time > *stall && unmeasured.is_empty() {
             return finding.good(format!("{held}; the longest stall was {worst}"));
+        }
+        if fill_time > *stall {
+            return finding.cannot_tell(format!(
+                "{held}; the longest stall was {worst}, but {} had no loop: other tasks are pinned there, or we may not run there",
+                unmeasured.in_words()
+            ));
         }
         let lost = stall.as_secs_f64().mul_add(rate_pps, -f64::from(descriptors));
         let wanted = (stall.as_secs_f64() * rate_pps).ceil() as u32;
@@ -106,10 +114,8 @@ mod tests {
             ("/sys/class/net/eth1/speed", "10000"),
         ]);
         machine.watched.over = Duration::from_secs(1);
-        machine
-            .watched
-            .stalls
-            .insert(Core(2), Duration::from_micros(stall_us));
+        let stalls = [(2, stall_us), (3, 1)].map(|(core, us)| (Core(core), Duration::from_micros(us)));
+        machine.watched.stalls = stalls.into();
         machine
     }
 
@@ -134,6 +140,18 @@ mod tests {
             machine(50_000).finding(check).remedies[0].fix.to_string(),
             "no ring holds that long: remove the cause of the stall"
         );
+    }
+
+    #[test]
+    fn a_core_without_a_loop_may_have_had_any_stall() {
+        for (stall_us, verdict) in [(500, Verdict::CannotTell), (3000, Verdict::Bad)] {
+            let mut machine = machine(stall_us);
+            machine.watched.stalls.remove(&Core(3));
+            let finding = machine.finding(check);
+            assert_eq!(finding.verdict, verdict);
+            let is_named = finding.says.contains("core 3 had no loop");
+            assert_eq!(is_named, verdict == Verdict::CannotTell, "{}", finding.says);
+        }
     }
 
     #[test]

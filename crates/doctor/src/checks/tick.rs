@@ -15,6 +15,8 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let watched = &subject.watched;
     let tickless = cores::tickless(subject.sys);
     let is_tickless = subject.workers.without(&tickless).is_empty();
+    let have_polled = watched.ticks.keys().copied().collect();
+    let unproven = subject.workers.without(&tickless).without(&have_polled);
     let rates = subject.workers.iter().map(|core| {
         let idle = || watched.per_second(count(&watched.before.interrupts, &watched.after.interrupts, core));
         (core, watched.ticks.get(&core).copied().unwrap_or_else(idle))
@@ -44,9 +46,12 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
         (true, _) if worst > PER_SECOND_MAX => finding.bad(format!(
             "the timer interrupts core {core} {worst:.0} times a second{busy}"
         )),
+        (true, _) if !unproven.is_empty() => finding.warning(format!(
+            "no tick while idle, but {} will have one while polling",
+            unproven.in_words()
+        )),
         (true, _) if polled => finding.good(format!("core {core} has no tick{busy}")),
-        (true, true) => finding.good("the cores are tickless, and have no tick"),
-        (true, false) => finding.warning("no tick while idle, but a polling core will have one"),
+        (true, _) => finding.good("the cores are tickless, and have no tick"),
         (false, true) => finding.cannot_tell("the cores are tickless; ticks were not counted"),
         (false, false) => finding.warning("a polling core will be interrupted by the timer tick"),
     };
@@ -150,6 +155,11 @@ mod tests {
         );
         idle_had_none.watched.ticks = [(Core(2), 0.5), (Core(3), 1.0)].into();
         assert_eq!(idle_had_none.verdict(check), Verdict::Good);
+        // The loop could not run on the other one.
+        idle_had_none.watched.ticks = [(Core(2), 0.5)].into();
+        let finding = idle_had_none.finding(check);
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(finding.says.contains("core 3 will have one"), "{}", finding.says);
     }
 
     #[test]
