@@ -1,5 +1,8 @@
 //! What stalls cost in packets: a receive ring as a leaky bucket.
 
+/// A receiver works its ring off this much faster than packets come, where nobody says how much.
+pub const SERVICE: f64 = 1.25;
+
 /// A receiver and its ring.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Ring {
@@ -29,6 +32,16 @@ impl Bucket {
             until: 0.0,
             lost: 0.0,
         }
+    }
+
+    /// A ring that holds all, at a packet a second: what waits is the time in which that came, s, which the receiver works off
+    /// `service` times as fast. A real ring loses nothing up to the rate that fills it in the longest such time.
+    pub fn of_time(service: f64) -> Self {
+        Self::new(Ring {
+            rate_pps: 1.0,
+            service_pps: service,
+            free: f64::INFINITY,
+        })
     }
 
     /// Packets that wait at a time `now` since the last stall, s, while the receiver runs.
@@ -86,6 +99,35 @@ mod tests {
     }
 
     proptest! {
+        /// The rate that fills the ring in the longest time that waits loses nothing, and a little more does.
+        #[test]
+        fn the_longest_time_that_waits_is_the_limit(
+            stalls in prop::collection::vec((1e-6..1e-3, 1e-6..1e-3), 1..50),
+            service in 1.01..2.0,
+            room in 64.0..16384.0,
+        ) {
+            let mut now = 0.0;
+            let spans: Vec<(f64, f64)> = stalls.iter().map(|(run, stall)| {
+                let from = now + run;
+                now = from + stall;
+                (from, now)
+            }).collect();
+            let mut time = Bucket::of_time(service);
+            let waits = spans.iter().map(|(from, to)| {
+                time.stall(*from, *to);
+                time.waiting(*to)
+            });
+            let rate = room / waits.fold(0.0, f64::max);
+            let lost = |rate_pps: f64| {
+                let mut bucket = Bucket::new(Ring { rate_pps, service_pps: rate_pps * service, free: room });
+                for (from, to) in &spans {
+                    bucket.stall(*from, *to);
+                }
+                bucket.lost()
+            };
+            prop_assert!(lost(rate * 0.999_999) <= 0.0 && lost(rate * 1.001) > 0.0);
+        }
+
         /// A ring never loses more than arrived, nor less than the longest stall alone would cost.
         #[test]
         fn loss_is_bounded(

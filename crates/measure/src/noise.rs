@@ -96,7 +96,9 @@ pub struct CoreNoise {
     pub steal_ns: f64,
     /// Packets that would have been lost at the given rate.
     pub lost: Option<f64>,
-    /// The highest rate that the longest gap lets through with an empty ring of the given size, packets/s.
+    /// The highest rate at which an empty ring of the given size loses nothing in these gaps, packets/s: of a receiver that works
+    /// it off as many times as fast as `service_pps` is above `rate_pps` (1.25 without them). Up to November 2026 it was that of
+    /// the longest gap alone.
     pub lossless_pps: Option<f64>,
     /// By cause, the worst first.
     pub causes: Vec<CauseNoise>,

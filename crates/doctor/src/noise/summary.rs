@@ -2,10 +2,10 @@
 
 use host::cores::Core;
 use host::cpu::USER_HZ;
-use measure::bucket::Ring;
+use measure::bucket::{Bucket, Ring, SERVICE};
 use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary, Note};
 
-use super::attribute::AttributedStall;
+use super::attribute::{AttributedStall, Span};
 use super::spin::Stalls;
 use super::tally::tally;
 
@@ -144,11 +144,24 @@ fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
             .then(|| seen.missed == 0 && on.lines.iter().all(|line| line.proven)),
         steal_ns: on.steal as f64 * 1e9 / USER_HZ as f64,
         lost: asked.ring.map(|_| tallies.iter().map(|one| one.lost).sum()),
-        lossless_pps: (longest > 0).then(|| f64::from(asked.descriptors) / (longest as f64 / seen.hz)),
+        lossless_pps: lossless_pps(asked, all, seen.hz),
         causes: causes.collect(),
         timeline: timeline(on),
         interrupts: on.lines.clone(),
     }
+}
+
+/// The highest rate at which a receiver as good as the one that was asked for loses nothing.
+fn lossless_pps(asked: &Asked, stalls: &[Span], hz: f64) -> Option<f64> {
+    let service = asked.ring.map_or(SERVICE, |ring| ring.service_pps / ring.rate_pps);
+    let mut time = Bucket::of_time(service);
+    let first = stalls.first()?.from;
+    let seconds = |at: u64| at.saturating_sub(first) as f64 / hz;
+    let waits = stalls.iter().map(|stall| {
+        time.stall(seconds(stall.from), seconds(stall.to));
+        time.waiting(seconds(stall.to))
+    });
+    Some(f64::from(asked.descriptors) / waits.fold(0.0, f64::max))
 }
 
 /// Share of each part of the run that its stalls took.
@@ -169,4 +182,36 @@ fn timeline(on: &SeenOn) -> Vec<f64> {
         }
     }
     columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three stalls of 50 ms, 4 ms apart: what came in 148 ms waits at the end of the last.
+    #[test]
+    fn stalls_that_follow_each_other_add_up() {
+        let stall = |from_ms: u64| Span {
+            from: from_ms * 1_000_000,
+            to: (from_ms + 50) * 1_000_000,
+            core: 1,
+        };
+        let asked = |ring| Asked {
+            threshold_ns: 1000,
+            descriptors: 1480,
+            ring,
+        };
+        let stalls = [0, 54, 108].map(stall);
+        let lossless = |ring, stalls| lossless_pps(&asked(ring), stalls, 1e9).map(f64::round);
+        assert_eq!(lossless(None, &stalls), Some(10_000.0));
+        assert_eq!(lossless(None, &stalls[..1]), Some(29_600.0), "of one it is its length");
+        assert_eq!(lossless(None, &[]), None);
+        // Four times as fast, it has worked off 12 ms of each 50 before the next.
+        let fast = Ring {
+            rate_pps: 1e3,
+            service_pps: 4e3,
+            free: 1480.0,
+        };
+        assert_eq!(lossless(Some(fast), &stalls), Some((1480.0_f64 / 0.126).round()));
+    }
 }

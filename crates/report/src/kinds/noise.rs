@@ -216,7 +216,7 @@ fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
     }
     if let Some(rate) = core.lossless_pps {
         lines.push(format!(
-            "the longest stall alone overflows an empty ring of {} descriptors above {}",
+            "an empty ring of {} descriptors loses nothing up to {}",
             noise.ring,
             pps(rate)
         ));

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use doctor::noise::summary::summarise;
 use host::Sys;
 use host::cores;
-use measure::bucket::Ring;
+use measure::bucket::{Ring, SERVICE};
 use report::rundir::file;
 
 use crate::plan::{self, NoisePlan, optional, packet_rate, parse_cores};
@@ -17,9 +17,6 @@ use crate::run::{self, placement};
 use crate::status::StatusBoard;
 use crate::watch;
 pub use args::Args;
-
-/// A receiver works its ring off this much faster than packets come, where the user does not say.
-const SERVICE: f64 = 1.25;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
