@@ -39,7 +39,7 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
     findings
 }
 
-/// Polls on those workers' cores for `time` that nobody else is pinned to, and notes the longest stall of each, and its ticks.
+/// Polls on those workers' cores for `time` that nobody else is pinned to, and notes how far stalls put each behind, and its ticks.
 pub fn measure_stalls(subject: &mut Subject<'_>, time: Duration) {
     let taken = service::pinned(subject, &subject.workers);
     let taken = taken
@@ -47,7 +47,7 @@ pub fn measure_stalls(subject: &mut Subject<'_>, time: Duration) {
         .fold(CoreSet::default(), |all, task| all.with(&task.allowed));
     let polled = subject.workers.without(&taken);
     let (before, begun) = (Interrupts::read(subject.sys), Instant::now());
-    subject.watched.stalls = stall::longest(&polled, time);
+    subject.watched.stalls = stall::behind(&polled, time);
     let (after, seconds) = (Interrupts::read(subject.sys), begun.elapsed().as_secs_f64());
     if !after.is_empty() {
         let rate = |core| tick::count(&before, &after, core) as f64 / seconds;

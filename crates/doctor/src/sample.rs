@@ -121,7 +121,8 @@ pub struct Watched {
     pub after: Sample,
     /// From one to the other; 0 where nobody watched.
     pub over: Duration,
-    /// The longest time that each core was away from a loop that only looks at the clock, where one was run.
+    /// How far each core was behind at most, by the time in which what waited had come, since it was away from a loop that only
+    /// looks at the clock: the longest stall, and what was left of those close before it. Where such a loop was run.
     pub stalls: BTreeMap<Core, Duration>,
     /// The timer ticks of each core while that loop ran, 1/s. An idle core has hardly any, and proves nothing.
     pub ticks: BTreeMap<Core, f64>,

@@ -1,4 +1,4 @@
-//! The longest time that each of some cores is taken away from a loop that polls, measured by such a loop.
+//! How far each of some cores is put behind by what takes it away from a loop that polls, measured by such a loop.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,11 +14,11 @@ use host::cores::{Core, CoreSet};
 
 /// Reading the clock takes some 30 ns; what is below this is not a stall.
 const THRESHOLD_NS: u64 = 2_000;
-/// No stall is kept: the longest matters.
+/// No stall is kept: what they come to is known without.
 const ROOM: usize = 0;
 
 /// Polls on all of `cores` at once for `time`. A core that we may not run on is left out.
-pub fn longest(cores: &CoreSet, time: Duration) -> BTreeMap<Core, Duration> {
+pub fn behind(cores: &CoreSet, time: Duration) -> BTreeMap<Core, Duration> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let loops: Vec<_> = cores
@@ -45,7 +45,7 @@ fn on_core(core: Core, stop: &AtomicBool) -> Option<Duration> {
     sched_setaffinity(Pid::from_raw(0), &only).ok()?;
     let mut stalls = Stalls::with_room(ROOM);
     stalls.spin(now_ns, THRESHOLD_NS, stop);
-    (stalls.looks > 0).then(|| Duration::from_nanos(stalls.longest))
+    (stalls.looks > 0).then(|| Duration::from_nanos(stalls.behind.ceil() as u64))
 }
 
 /// Nanoseconds of the monotonic clock since the first call.
@@ -61,6 +61,6 @@ mod tests {
     #[test]
     fn a_core_that_is_not_there_is_left_out() {
         let absent: CoreSet = "1000".parse().unwrap();
-        assert_eq!(longest(&absent, Duration::ZERO), BTreeMap::new());
+        assert_eq!(behind(&absent, Duration::ZERO), BTreeMap::new());
     }
 }

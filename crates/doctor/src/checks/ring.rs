@@ -1,4 +1,4 @@
-//! Rings against stalls: how long a receive ring holds what arrives, and how long the worst stall was.
+//! Rings against stalls: how long a receive ring holds what arrives, and how far stalls put its core behind.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let held = format!("{of} of {descriptors} descriptors fills in {fills} at {rate} ({why})");
         let finding = Finding::of(NAME).read(
             format!("a loop on core {core}, {} long", shown(subject.watched.over)),
-            format!("longest stall {worst}"),
+            format!("behind by {worst} at most"),
         );
         if fill_time > *stall && unmeasured.is_empty() {
-            return finding.good(format!("{held}; the longest stall was {worst}"));
+            return finding.good(format!("{held}; stalls put core {core} {worst} behind"));
         }
         if fill_time > *stall {
             return finding.cannot_tell(format!(
-                "{held}; the longest stall was {worst}, but {} had no loop: other tasks are pinned there, or we may not run there",
+                "{held}; stalls put core {core} {worst} behind, but {} had no loop: other tasks are pinned there, or we may not run there",
                 unmeasured.in_words()
             ));
         }
@@ -53,10 +53,8 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
             "no ring holds that long: remove the cause of the stall".to_owned()
         };
         finding
-            .bad(format!("{held}, and core {core} was away for {worst}"))
-            .costs(format!(
-                "{lost:.0} packets in that stall alone, and more where stalls follow each other"
-            ))
+            .bad(format!("{held}, and stalls put core {core} {worst} behind"))
+            .costs(format!("{lost:.0} packets at least"))
             .remedy(Remedy::advice(When::Restart, advice))
     };
     let asked = subject.load;

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use measure::bucket::{Bucket, SERVICE};
+
 use super::attribute::Span;
 
 /// The stalls that a loop saw, in a room that was made before it began.
@@ -10,8 +12,9 @@ pub struct Stalls {
     seen: Vec<Span>,
     /// Stalls that found no room.
     pub dropped: u64,
-    /// The longest, those without room among them, ticks.
-    pub longest: u64,
+    /// Of all of them, those without room among them: what waited at most had come in so many ticks, of a receiver that works off
+    /// [`SERVICE`] times what comes.
+    pub behind: f64,
     /// Looks at the clock.
     pub looks: u64,
     /// Its first and last look, ticks.
@@ -35,7 +38,7 @@ impl Stalls {
         Self {
             seen,
             dropped: 0,
-            longest: 0,
+            behind: 0.0,
             looks: 0,
             span: nothing,
             thread: 0,
@@ -53,12 +56,15 @@ impl Stalls {
         self.thread = nix::unistd::gettid().as_raw() as u32;
         let first = clock();
         let mut last = first;
+        let mut time = Bucket::of_time(SERVICE);
         while !stop.load(Ordering::Relaxed) {
             // The flag is looked at rarely: its line is another core's.
             for _ in 0..256 {
                 let now = clock();
                 if now.saturating_sub(last) > threshold {
-                    self.longest = self.longest.max(now - last);
+                    let [from, to] = [last, now].map(|at| at.saturating_sub(first) as f64);
+                    time.stall(from, to);
+                    self.behind = self.behind.max(time.waiting(to));
                     let stall = Span {
                         from: last,
                         to: now,
@@ -124,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_is_known_also_where_it_found_no_room() {
+    fn all_are_known_together_also_those_that_found_no_room() {
         static LOOKS: AtomicU64 = AtomicU64::new(0);
         static STOP: AtomicBool = AtomicBool::new(false);
-        // Away for 300 ticks first, and for 7,000 later.
+        // Away for 301 ticks first, and for 7,001 after 49 more.
         let clock = || {
             let look = LOOKS.fetch_add(1, Ordering::Relaxed);
             STOP.store(look >= 200, Ordering::Relaxed);
@@ -136,7 +142,8 @@ mod tests {
         let mut stalls = Stalls::with_room(1);
         stalls.spin(clock, 100, &STOP);
         assert_eq!((stalls.all().len(), stalls.dropped), (1, 1));
-        assert_eq!(stalls.longest, 7_001);
+        let behind = 301.0 - 49.0 * (SERVICE - 1.0) + 7_001.0;
+        assert!((stalls.behind - behind).abs() < 1e-6, "{}", stalls.behind);
     }
 
     #[test]
