@@ -1,6 +1,6 @@
 //! RCU: callbacks of the kernel's that run on the core that queued them, unless they are handed to threads elsewhere.
 
-use crate::{Finding, Remedy, Subject, command_line, look};
+use crate::{Finding, Remedy, Subject, When, command_line, look};
 use host::cores;
 use host::threads::{Thread, threads};
 
@@ -48,11 +48,20 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         return finding.costs(cost).remedy(has_housekeeping.then(offload));
     }
     // rcuop/N and rcuog/N run the callbacks of core N.
-    let is_near = |task: &Thread| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty();
-    let near: Vec<_> = threads(sys).filter(is_near).collect();
-    if let Some(why) = look::why_unseen(sys, !near.is_empty()) {
+    let is_offloading = |task: &Thread| task.name.starts_with("rcuo");
+    let all: Vec<_> = threads(sys).filter(is_offloading).collect();
+    if let Some(why) = look::why_unseen(sys, !all.is_empty()) {
         return finding.cannot_tell(why);
     }
+    if all.is_empty() {
+        let advice = "a kernel with CONFIG_RCU_NOCB_CPU, which this one seems to lack";
+        return finding
+            .warning("rcu_nocbs= is given, and the kernel has no threads for it")
+            .costs(cost)
+            .remedy(Remedy::advice(When::Boot, advice));
+    }
+    let is_near = |task: &Thread| !task.allowed.common(workers).is_empty();
+    let near: Vec<_> = all.into_iter().filter(is_near).collect();
     if near.is_empty() {
         return finding.good(format!("callbacks of {on} run elsewhere"));
     }
@@ -91,12 +100,23 @@ mod tests {
         let machine = machine("rcu_nocbs=2-3", &BEFORE.replace("1 1 1 1", "9 9 9 1"));
         assert_eq!(machine.verdict(check), Verdict::CannotTell);
         write_kthreadd(&machine);
+        write_task(&machine, 29, "rcuop/3", "0-1", true, 0);
         assert_eq!(machine.verdict(check), Verdict::Good);
         write_task(&machine, 30, "rcuop/2", "0-3", true, 0);
         let finding = machine.finding(check);
         assert_eq!(finding.verdict, Verdict::Warning);
         assert_eq!(finding.remedies[0].fix.commands, ["taskset -pc 0,1 30"]);
         assert_eq!(finding.remedies[0].fix.undo, ["taskset -pc 0-3 30"]);
+    }
+
+    /// A kernel that was built without it takes the argument for one that is none of its own.
+    #[test]
+    fn an_argument_without_threads_offloads_nothing() {
+        let machine = machine("rcu_nocbs=2-3", BEFORE);
+        write_kthreadd(&machine);
+        let finding = machine.finding(check);
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(finding.says.contains("no threads for it"), "{}", finding.says);
     }
 
     #[test]
