@@ -25,7 +25,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
                 let count =
                     |sample: &crate::Sample| sample.idle.get(&core).and_then(|of| of.get(&state)).copied();
                 let entered = count(&watched.after).zip(count(&watched.before));
-                let entered = entered.map_or(0, |(after, before)| after.saturating_sub(before));
+                let entered = entered.map(|(after, before)| after.saturating_sub(before));
                 let name = sys.text(format!("{folder}/name")).unwrap_or(state);
                 deep.push((core, folder, name, latency, entered, disabled));
             }
@@ -40,7 +40,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     }
     let worst = deep
         .iter()
-        .max_by_key(|(_, _, _, latency, entered, _)| (*entered > 0, *latency));
+        .max_by_key(|(_, _, _, latency, entered, _)| (*entered > Some(0), entered.is_none(), *latency));
     let Some((core, folder, name, latency, entered, _)) = worst else {
         let on = subject.workers.in_words();
         return finding
@@ -50,8 +50,13 @@ pub fn check(subject: &Subject<'_>) -> Finding {
             .read("cpuidle/state*/latency", format!("{states} states"));
     };
     let finding = finding
-        .read(format!("{folder}/usage"), format!("+{entered}"))
+        .read_all(entered.map(|entered| (format!("{folder}/usage"), format!("+{entered}"))))
         .read(format!("{folder}/latency"), latency.to_string());
+    let Some(entered) = entered else {
+        return finding.cannot_tell(format!(
+            "core {core} may sleep in {name}: {latency} us to wake; how often was not counted"
+        ));
+    };
     if *entered == 0 {
         return finding.good(format!(
             "core {core} may sleep in {name}: {latency} us to wake; a core that polls never sleeps"
@@ -107,6 +112,7 @@ mod tests {
         );
         assert_eq!(finding.changed(), [(format!("{STATE}/disable").as_str(), "1")]);
         assert_eq!(machine("133", "0").watched(&[]).verdict(check), Verdict::Good);
+        assert_eq!(machine("133", "0").verdict(check), Verdict::CannotTell, "--watch 0");
         assert_eq!(
             machine("133", "1").watched(&[(&later, "140")]).verdict(check),
             Verdict::Good
