@@ -112,7 +112,11 @@ mod tests {
         );
         assert_eq!(finding.changed(), [(format!("{STATE}/disable").as_str(), "1")]);
         assert_eq!(machine("133", "0").watched(&[]).verdict(check), Verdict::Good);
-        assert_eq!(machine("133", "0").verdict(check), Verdict::CannotTell, "--watch 0");
+        assert_eq!(
+            machine("133", "0").verdict(check),
+            Verdict::CannotTell,
+            "--watch 0"
+        );
         assert_eq!(
             machine("133", "1").watched(&[(&later, "140")]).verdict(check),
             Verdict::Good

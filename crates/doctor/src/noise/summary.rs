@@ -153,7 +153,9 @@ fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
 
 /// The highest rate at which a receiver as good as the one that was asked for loses nothing.
 fn lossless_pps(asked: &Asked, stalls: &[Span], hz: f64) -> Option<f64> {
-    let service = asked.ring.map_or(SERVICE, |ring| ring.service_pps / ring.rate_pps);
+    let service = asked
+        .ring
+        .map_or(SERVICE, |ring| ring.service_pps / ring.rate_pps);
     let mut time = Bucket::of_time(service);
     let first = stalls.first()?.from;
     let seconds = |at: u64| at.saturating_sub(first) as f64 / hz;
@@ -204,7 +206,11 @@ mod tests {
         let stalls = [0, 54, 108].map(stall);
         let lossless = |ring, stalls| lossless_pps(&asked(ring), stalls, 1e9).map(f64::round);
         assert_eq!(lossless(None, &stalls), Some(10_000.0));
-        assert_eq!(lossless(None, &stalls[..1]), Some(29_600.0), "of one it is its length");
+        assert_eq!(
+            lossless(None, &stalls[..1]),
+            Some(29_600.0),
+            "of one it is its length"
+        );
         assert_eq!(lossless(None, &[]), None);
         // Four times as fast, it has worked off 12 ms of each 50 before the next.
         let fast = Ring {

@@ -14,16 +14,21 @@ pub const PARTS_MAX: usize = 1024;
 /// Fragments that no single word of ours names.
 pub const NOT_LATER: [Fragment; 2] = [Fragment::Not, Fragment::First];
 
-/// Whether packets of the interface that the rules are for are meant.
-pub fn device(name: &str, is_wanted: bool, device: Option<&str>) -> Read<()> {
+/// Whether an interface is named, where `rest` at the end of a name stands for any rest.
+pub fn is_named(device: &str, name: &str, rest: char) -> bool {
+    match name.strip_suffix(rest) {
+        Some(start) => device.starts_with(start),
+        None => device == name,
+    }
+}
+
+/// Whether packets of the interface that the rules are for are meant. For `rest` see [`is_named`].
+pub fn device((name, rest): (&str, char), is_wanted: bool, device: Option<&str>) -> Read<()> {
     let is_it = match device {
         // Nobody filters packets on their way to the machine itself.
         None if name == "lo" => false,
         None => return unfit("it is for one interface; say by --dev for which one the rules are"),
-        Some(device) => match name.strip_suffix(['*', '+']) {
-            Some(start) => device.starts_with(start),
-            None => device == name,
-        },
+        Some(device) => is_named(device, name, rest),
     };
     if is_it == is_wanted {
         Ok(())

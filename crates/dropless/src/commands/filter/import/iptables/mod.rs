@@ -14,6 +14,9 @@ use super::conditions::unfit;
 use super::ruleset::{Beside, Chain, Meant, Rule, Ruleset};
 use reading::parts;
 
+/// At the end of an interface's name it stands for any rest.
+const REST: char = '+';
+
 /// Reads tables; `device` is the interface that the rules are for.
 pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
     let mut into = Ruleset::default();

@@ -3,6 +3,7 @@
 use super::super::common;
 use super::super::conditions::Unfit;
 use super::super::ruleset::Translated;
+use super::REST;
 
 /// What a rule of this chain translates before the filter chains are asked.
 pub fn translates(chain: &str, words: &[&str], device: Option<&str>) -> Option<Translated> {
@@ -20,7 +21,7 @@ pub fn translates(chain: &str, words: &[&str], device: Option<&str>) -> Option<T
     let of = Translated::by(behind("-j")?.1, hook);
     let is_for_another = behind("-i").is_some_and(|(at, name)| {
         let not = at > 0 && words[at - 1] == "!";
-        common::device(name, !not, device) == Err(Unfit::Never)
+        common::device((name, REST), !not, device) == Err(Unfit::Never)
     });
     of.filter(|_| !is_for_another)
 }

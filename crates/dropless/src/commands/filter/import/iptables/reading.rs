@@ -8,7 +8,7 @@ use super::super::names::protocol;
 use super::super::ruleset::{Part, Target};
 use super::limit::Limit;
 use super::values::{flags, port_list, prefix, range_of, types};
-use super::{Scope, is_target};
+use super::{REST, Scope, is_target};
 
 /// What a rule asks and does so far.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl Reading {
                 vec![Conditions::of_protocol(number)]
             }
             "-i" => {
-                device(value()?, !not, scope.device)?;
+                device((value()?, REST), !not, scope.device)?;
                 return Ok(());
             }
             "-f" => {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::common::{NOT_LATER, device};
 use super::super::conditions::{Conditions, Read, Unfit, unfit};
 use super::values::{Compared, addresses, bits, ports, protocols, types};
-use super::{Scope, only};
+use super::{REST, Scope, only};
 
 /// Conditions of which one must be fulfilled.
 pub fn alternatives(value: &Value, scope: &Scope<'_>) -> Read<Vec<Conditions>> {
@@ -162,7 +162,7 @@ fn meta(key: &str, compared: Compared, right: &Value, scope: &Scope<'_>) -> Read
             else {
                 return unfit("several interfaces");
             };
-            device(name, compared == Compared::Is, scope.device)?;
+            device((name, REST), compared == Compared::Is, scope.device)?;
             Ok(vec![Conditions::default()])
         }
         other => unfit(format!("`meta {other}` is not in our language")),

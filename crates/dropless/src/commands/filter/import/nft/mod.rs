@@ -16,13 +16,16 @@ use anyhow::{Context, Result, anyhow};
 use rules::{Layer, Verdict};
 use serde_json::Value;
 
-use super::common::{PARTS_MAX, product, then};
+use super::common::{PARTS_MAX, is_named, product, then};
 use super::conditions::{Conditions, Read, Unfit, unfit};
 use super::ruleset::{Beside, Chain, Meant, Part, Rule, Ruleset, Target};
 use sets::Sets;
 
 /// Bytes of a rule that are shown.
 const SHOWN_MAX: usize = 400;
+
+/// At the end of an interface's name it stands for any rest.
+const REST: char = '*';
 
 /// Reads a ruleset; `device` is the interface that the rules are for.
 pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
@@ -159,8 +162,11 @@ fn chain(object: &Value, device: Option<&str>) -> Option<Chain> {
 /// Whether a chain names interfaces, and this one is not among them.
 fn is_elsewhere(object: &Value, device: &str) -> bool {
     match &object["dev"] {
-        Value::String(name) => name != device,
-        Value::Array(names) => names.iter().all(|name| name != device),
+        Value::String(name) => !is_named(device, name, REST),
+        Value::Array(names) => {
+            let is_here = |name: &Value| name.as_str().is_some_and(|name| is_named(device, name, REST));
+            !names.iter().any(is_here)
+        }
         _ => false,
     }
 }

@@ -21,6 +21,7 @@ fn what_is_asked_earlier_is_told() {
         (hook(""), rule.as_str()),
         (hook(r#","dev":"eth1""#), &rule),
         (hook(r#","dev":["eth0","eth1"]"#), &rule),
+        (hook(r#","dev":"eth*""#), &rule),
         (hook(r#","policy":"drop""#), ""),
     ] {
         let told = earlier(&chain, rules);

@@ -175,12 +175,22 @@ fn interfaces_go_by_the_one_that_is_named() {
         dev: Some("eth1".into()),
         ..args()
     };
-    let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\n-A INPUT -i eth1 -p tcp -j DROP\n-A INPUT -i eth+ -p udp -j DROP\n-A INPUT ! -i eth1 -j DROP\nCOMMIT\n";
+    let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\n-A INPUT -i eth1 -p tcp -j DROP\n-A INPUT -i eth+ -p udp -j DROP\n-A INPUT -i eth* -p icmp -j DROP\n-A INPUT ! -i eth1 -j DROP\nCOMMIT\n";
     let (rules, told) = imported(text, &named);
     assert_eq!(
         (rules[2..].join("; "), told.as_str()),
         ("deny tcp; deny udp; default allow".into(), "")
     );
+    // To nftables `+` is a letter of the name.
+    let by_name = |name| {
+        let name =
+            format!(r#"{{"match":{{"op":"==","left":{{"meta":{{"key":"iifname"}}}},"right":"{name}"}}}}"#);
+        let rule = format!(r#"{name},{{"drop":null}}"#);
+        imported(&nft_with("", &[&rule, r#"{"accept":null}"#]), &named)
+            .0
+            .contains(&"deny".into())
+    };
+    assert!(by_name("eth*") && by_name("eth1") && !by_name("eth+"));
 }
 
 #[test]
