@@ -1,7 +1,6 @@
 //! The close of a run: ports are read and closed, stalls are explained, and then the pools are counted. What is left is the
 //! job's.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use super::below::Below;
 use super::buffers::{Kept, PoolCounts};
 use super::clock::RunClock;
 use super::control::Seen;
-use super::open::OpenPort;
+use super::open::{OpenPort, once_an_interface};
 use super::pools::Pools;
 use super::workers::{self, Left, Roles};
 use crate::explain::{self, Received};
@@ -234,12 +233,10 @@ impl PortEnd {
 
 /// What the interfaces below the ports threw away: that of an interface once, whatever ports are on it.
 pub fn thrown_away(ends: &[PortEnd]) -> u64 {
-    let mut of = BTreeMap::new();
-    for end in ends {
-        let most: &mut u64 = of.entry(&end.interface).or_default();
-        *most = end.summary.tx_dropped.max(*most);
-    }
-    of.values().sum()
+    once_an_interface(
+        ends.iter()
+            .map(|end| (end.interface.as_deref(), end.summary.tx_dropped)),
+    )
 }
 
 impl Ending<'_> {

@@ -16,7 +16,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
 use xdp::{ProbesEnd, ProbesOf};
 
-pub use counted::losses;
+pub use counted::{losses, not_sent, once_an_interface};
 
 use crate::run::below::Below;
 use crate::run::kernel_counts::KernelCounts;

@@ -1,7 +1,7 @@
 //! What is long, merged or in fragments, between two ports: it goes on as it came, or is lost and counted.
 
 use crate::forward::{LIMIT, Path, assert_sound};
-use crate::support::wire::{charged, interrupted};
+use crate::support::wire::{charged, column_sum, interrupted};
 use crate::support::{Finished, Need, require};
 
 /// What does not fit the ring of `AF_PACKET` would be cut, and go on as if it were whole.
@@ -100,6 +100,7 @@ fn what_the_other_end_does_not_take_is_lost_and_counted() {
     // Not among what was forwarded, though its driver had counted it as sent.
     assert_sound(&run);
     assert_eq!(charged(&run.json()["ledger"], "tx_dropped"), 5, "{run}");
+    assert_eq!(column_sum(&lab, &run, "tx_lost"), 5, "{run}");
     assert_eq!(run.number("ways.0.ledger.unexplained"), 0, "{run}");
     assert_eq!(run.code, Some(1), "{run}");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::support::pcap_file::{MICROSECONDS, Made};
+use crate::support::wire::column_sum;
 use crate::support::{Finished, Lab, Need, require, until};
 use serde_json::Value;
 use wire::{Class, Template, TemplateSpec, Verify, checksum};
@@ -241,6 +242,11 @@ fn faults_do_not_touch_what_is_no_probe() {
     assert_eq!(
         run.number("returned"),
         1000 - dropped - fault("drop") + fault("duplicate"),
+        "{run}"
+    );
+    assert_eq!(
+        column_sum(&lab, &run, "dropped"),
+        dropped + fault("drop"),
         "{run}"
     );
 }

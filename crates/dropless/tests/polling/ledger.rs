@@ -1,9 +1,8 @@
 //! The books of `send` against what the fault injector did: equal to the packet, on every path inside this process.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::wire::{assert_no_rate_of_its_backlog, assert_valid_but_for_time, has_note};
+use crate::support::wire::{assert_no_rate_of_its_backlog, assert_valid_but_for_time, column, has_note};
 use crate::support::{Finished, Lab, require};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -506,23 +505,4 @@ fn an_expectation_that_is_met_decides_instead_of_plain_loss() {
         [true, false],
         "{unmet}"
     );
-}
-
-/// One column of the run's `intervals.csv`.
-fn column(lab: &Lab, run: &Finished, name: &str) -> Vec<String> {
-    let directory = run.json()["run"]
-        .as_str()
-        .map(PathBuf::from)
-        .expect("the run directory");
-    let file = lab.directory().join(directory).join("intervals.csv");
-    let text = std::fs::read_to_string(file).expect("intervals.csv");
-    let mut lines = text.lines();
-    let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
-    let at = header
-        .iter()
-        .position(|column| *column == name)
-        .expect("a column of this name");
-    lines
-        .map(|line| line.split(',').nth(at).expect("a cell").to_owned())
-        .collect()
 }

@@ -10,9 +10,9 @@ use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::proc::children;
 use crate::support::wire::{
     Wire, assert_all_back, assert_balance, assert_conserved, assert_invalid, assert_refused,
-    assert_valid_but_for_time, charged, interrupted, packets_by_queue, told,
+    assert_valid_but_for_time, charged, column_sum, interrupted, packets_by_queue, told,
 };
-use crate::support::{Finished, Lab, Namespace, Need, require, until};
+use crate::support::{Namespace, Need, require, until};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
 /// Until a datagram has crossed the wire.
@@ -122,24 +122,12 @@ fn what_overflows_far_away_is_named_here() {
         missed,
         "{reflector}"
     );
-    assert!(missed_in_rows(&lab, &reflector) > 0, "{reflector}");
+    assert_eq!(column_sum(&lab, &reflector, "missed"), missed, "{reflector}");
     let of = reflector.json()["run"].as_str().expect("a directory").to_owned();
     let report = lab.dropless(&["report", &of, "--json"]).run();
     let metrics = &report.json()["runs"][0]["metrics"];
     assert!(metrics["lost"].as_f64() >= Some(missed as f64), "{report}");
     assert!(metrics["loss"].as_f64() > Some(0.0), "{report}");
-}
-
-/// What the rows of a run's `intervals.csv` say that its ports missed: all of it.
-fn missed_in_rows(lab: &Lab, run: &Finished) -> u64 {
-    let directory = run.json()["run"].as_str().expect("a directory").to_owned();
-    let rows = std::fs::read_to_string(lab.path(&directory).join("intervals.csv")).expect("rows");
-    let mut rows = rows.lines();
-    assert_eq!(rows.next(), Some("time,rx_packets,tx_packets,dropped,missed"));
-    let missed = rows.map(|row| row.rsplit(',').next().expect("a column"));
-    let sum = missed.map(|missed| missed.parse::<u64>().expect("a count")).sum();
-    assert_eq!(sum, run.number("ports.0.rx_missed"), "{run}");
-    sum
 }
 
 /// On ordinary pages DPDK lays no buffer across two: what is reserved for many of them must count that.

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use super::element::{details, prose};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
-use crate::load::series::Origin;
+use crate::load::series::{Origin, Untold};
 use crate::load::{Channel, DRAWN_MAX, Loaded, Series};
 use crate::number::{counted, time};
 use crate::rundir::file;
@@ -149,10 +149,11 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
 }
 
 fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
-    let word = |series: &Series| match series.origin {
-        _ if series.origin.is_of_arrivals() && series.tells_missed => "missed or dropped",
-        Origin::Reflect | Origin::Capture | Origin::Forward => "dropped",
-        Origin::Send | Origin::Older => "lost",
+    let word = |series: &Series| match (series.origin, series.untold) {
+        (Origin::Send | Origin::Older, _) => "lost",
+        (_, Some(Untold::Missed)) => "dropped",
+        (Origin::Capture, _) | (_, Some(Untold::TxLost)) => "missed or dropped",
+        (Origin::Reflect | Origin::Forward, None) => "missed, dropped or not sent",
     };
     let mut words = each(series, |_, series| {
         let Some(lost) = series.lost() else {
@@ -176,13 +177,15 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
         ))
     });
     words.extend(each(series, |_, series| match series.origin {
+        _ if series.untold.is_some() => series
+            .untold
+            .map(|untold| format!("Not all of it: {} is not in intervals.csv.", untold.words())),
         Origin::Send => Some("Loss is charged to the interval in which the packet was sent.".to_owned()),
-        Origin::Reflect | Origin::Forward if !series.tells_missed => {
-            Some("Of what was received: what its ports missed is not in intervals.csv.".to_owned())
-        }
-        Origin::Reflect => Some("What its ports missed, or the reflector dropped, of all that came.".to_owned()),
+        Origin::Reflect => Some(
+            "What its ports missed or did not send, or the reflector dropped, of all that came.".to_owned(),
+        ),
         Origin::Forward => Some(
-            "What its ports missed, or was received, not denied, and could not be handed on, of all that came."
+            "What its ports missed or did not send, or was received, not denied, and could not be handed on, of all that came."
                 .to_owned(),
         ),
         Origin::Capture => Some(

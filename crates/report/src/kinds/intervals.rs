@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use super::{capture, forward, reflect, send};
 use crate::compare::metrics;
 use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
-use crate::load::series::{Origin, Point};
+use crate::load::series::{Origin, Point, Untold};
 use crate::load::{Channel, Series};
 use crate::number::{count, counted, loss, pps, share, time};
 use crate::sheet::Sheet;
@@ -23,15 +23,16 @@ pub struct Intervals {
     lost: Option<f64>,
     /// What of that came, and was not received.
     missed: f64,
-    /// Whether that is known.
-    tells_missed: bool,
+    /// What of the losses nobody knows.
+    untold: Option<Untold>,
 }
 
 impl Intervals {
     /// What was lost is a part of these: of what arrived, or else of what was sent.
     fn due(&self) -> f64 {
         if self.origin.is_of_arrivals() {
-            self.received + self.missed
+            // Of frames of the host's own more may be lost than came.
+            (self.received + self.missed).max(self.lost.unwrap_or(0.0))
         } else {
             self.sent
         }
@@ -51,7 +52,7 @@ impl Intervals {
             received: series.totals.received,
             lost: series.lost(),
             missed: series.totals.missed,
-            tells_missed: series.tells_missed,
+            untold: series.untold,
         }
     }
 }
@@ -70,28 +71,28 @@ impl Kind for Intervals {
 
     fn verdict(&self) -> Verdict {
         let all = format!("{} {}", counted(self.sent as u64, "packet"), self.origin.out());
-        let (standing, outcome) = match self.lost.map(|lost| lost as u64) {
-            None => {
+        let (standing, outcome) = match (self.lost.map(|lost| lost as u64), self.untold) {
+            (None, _) => {
                 let back = count(self.received as u64);
                 (
                     Standing::Plain,
                     format!("{all}, {back} came back: what was lost nobody knows"),
                 )
             }
-            Some(_) if self.is_one_way() => (Standing::Clean, format!("{all}, none expected back")),
-            Some(lost) if !self.tells_missed => {
+            _ if self.is_one_way() => (Standing::Clean, format!("{all}, none expected back")),
+            (Some(lost), Some(untold)) => {
                 let standing = if lost > 0 {
                     Standing::of_exit(1)
                 } else {
                     Standing::Plain
                 };
-                let dropped = count(lost);
+                let (lost, untold) = (count(lost), untold.words());
                 (
                     standing,
-                    format!("{all}, {dropped} dropped; what its ports missed is not in the file"),
+                    format!("{all}, {lost} dropped; {untold} is not in the file"),
                 )
             }
-            Some(lost) => {
+            (Some(lost), None) => {
                 let part = share(lost, self.due() as u64);
                 let standing = Standing::of_exit(u8::from(lost > 0));
                 (standing, format!("{all}, {} lost ({part})", count(lost)))
@@ -116,7 +117,7 @@ impl Kind for Intervals {
             "captured" if self.origin == Origin::Capture => Some(self.sent),
             "rate_rx" | "received" | "loss" | "lost" if self.is_one_way() => None,
             // What was dropped is not all that was lost.
-            "loss" | "lost" if !self.tells_missed => None,
+            "loss" | "lost" if self.untold.is_some() => None,
             "rate_tx" => span(Channel::Sent).mean(),
             "rate_rx" => span(Channel::Received).mean(),
             "sent" => Some(self.sent),

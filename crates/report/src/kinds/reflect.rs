@@ -117,7 +117,7 @@ impl Kind for ReflectSummary {
         let others = self.dropped.iter().filter(|(reason, _)| !may_be_probe(reason));
         match others.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count)) {
             0 => None,
-            _ if self.lost() == 0 => {
+            _ if self.lost() == 0 && self.faults.get("drop").is_none_or(|drop| *drop == 0) => {
                 Some("None of these frames was a probe, so no probe was lost here.".to_owned())
             }
             others => Some(format!("{} of these frames were no probes.", count(others))),

@@ -8,11 +8,11 @@ use crate::sane::NUMBER_MAX;
 pub enum Origin {
     /// `dropless send`: loss is that of the packets sent in the interval.
     Send,
-    /// `dropless reflect`: frames received, returned, dropped of these, and missed before.
+    /// `dropless reflect`: frames received, returned, dropped of these, missed before, and taken by a port that did not send them.
     Reflect,
     /// `dropless capture`: frames received, captured, dropped of these, and missed before.
     Capture,
-    /// `dropless forward`: frames received, handed on, and dropped; those that a rule denied; and missed before.
+    /// `dropless forward`: frames received, handed on, and dropped; those that a rule denied; and missed or not sent as above.
     Forward,
     /// The older dpdk-project: five columns, of which `drop_rate` is a share (1 - rx/tx).
     Older,
@@ -35,8 +35,27 @@ impl Origin {
     }
 }
 
+/// What the rows of `reflect` and `forward` once did not say of what was lost: that is not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// Neither what was missed before it was received, nor what was not sent.
+    Missed,
+    /// What ports took and did not send.
+    TxLost,
+}
+
+impl Untold {
+    /// It in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Missed => "what its ports missed or did not send",
+            Self::TxLost => "what its ports took and did not send",
+        }
+    }
+}
+
 /// The columns that count here, in the order of [`Row::values`].
-pub(super) const NAMES: [&str; 16] = [
+pub(super) const NAMES: [&str; 17] = [
     "time",
     "tx_packets",
     "rx_packets",
@@ -53,6 +72,7 @@ pub(super) const NAMES: [&str; 16] = [
     "latency_max_ns",
     "dropped",
     "missed",
+    "tx_lost",
 ];
 const OLDER: [&str; 5] = ["time", "tx_packets", "rx_packets", "drop_rate", "avg_latency"];
 const CAPTURE: [&str; 4] = ["time", "rx_packets", "captured", "dropped"];
@@ -119,11 +139,14 @@ impl Columns {
         })
     }
 
-    /// Whether the rows say what was missed before it was received. Those of `reflect` and `forward` once did not, and what is
-    /// not told is not 0; what is sent can be missed by nobody before.
-    pub(super) fn tells_missed(&self) -> bool {
-        let is_asked = matches!(self.origin, Origin::Reflect | Origin::Forward);
-        !is_asked || self.names.iter().any(|name| name == "missed")
+    /// What the rows do not say of what was lost. What is sent can be missed by nobody before.
+    pub(super) fn untold(&self) -> Option<Untold> {
+        let lacks = |wanted: &str| !self.names.iter().any(|name| name == wanted);
+        match self.origin {
+            Origin::Reflect | Origin::Forward if lacks("missed") => Some(Untold::Missed),
+            Origin::Reflect | Origin::Forward if lacks("tx_lost") => Some(Untold::TxLost),
+            _ => None,
+        }
     }
 
     pub(super) fn row(&self, line: &str) -> Result<Row, String> {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-pub use super::columns::Origin;
 use super::columns::{Columns, NAMES, Row, plain, possible};
+pub use super::columns::{Origin, Untold};
 use super::heat::{Heat, Slice};
 use super::lines::Lines;
 pub use super::point::{CHANNELS, Channel, Counts, Point, Span};
@@ -41,8 +41,8 @@ pub struct Series {
     pub rows: u64,
     /// What its rows say against each other.
     pub contradictions: Contradictions,
-    /// Whether what was lost is all of it: not where nothing says what ports missed.
-    pub tells_missed: bool,
+    /// What of the losses is not in the rows.
+    pub untold: Option<Untold>,
     /// Sums over all.
     pub totals: Counts,
     /// Shortest and longest interval in ms.
@@ -135,7 +135,7 @@ fn rows(path: &Path, lines: &mut Lines, header: &str, is_whole: bool) -> Result<
 /// What has been read so far.
 struct Reading {
     origin: Origin,
-    tells_missed: bool,
+    untold: Option<Untold>,
     points: Thinned<Point>,
     heat: Thinned<Slice>,
     whole: Option<Point>,
@@ -192,7 +192,7 @@ impl Interval {
         let per_second = |packets: f64| (self.length_ms > 0.0).then(|| packets * 1000.0 / self.length_ms);
         let [_, p50, _, p99, p999, max] = self.quantiles;
         let values = [
-            (per_second(sent), self.length_ms),
+            (per_second(sent.max(0.0)), self.length_ms),
             (per_second(received), self.length_ms),
             (self.drop_percent, self.of),
             (self.mean_ns, received),
@@ -214,7 +214,7 @@ impl Reading {
     fn new(columns: &Columns) -> Self {
         Self {
             origin: columns.origin,
-            tells_missed: columns.tells_missed(),
+            untold: columns.untold(),
             points: Thinned::new(POINTS_MAX),
             heat: Thinned::new(super::heat::SLICES_MAX),
             whole: None,
@@ -282,11 +282,11 @@ impl Reading {
         self.contradictions.add(self.origin, row, sent, received);
         // In older files a packet is received in one interval and may have been sent in the one before: only the sum
         // over all tells what was lost.
-        let missed = count("missed");
-        let dropped = get("dropped").map(|dropped| dropped + missed);
+        let (missed, tx_lost) = (count("missed"), count("tx_lost"));
+        let dropped = get("dropped").map(|dropped| dropped + missed + tx_lost);
         let lost = get("lost").or(dropped).unwrap_or(sent - received);
-        // What a port missed came, too, but was not received.
-        let came = received + missed;
+        // What a port missed came, too, but was not received; what is not sent may have come an interval before.
+        let came = (received + missed).max(lost);
         let (drop_percent, of) = match self.origin {
             Origin::Reflect | Origin::Capture | Origin::Forward => {
                 ((came > 0.0).then(|| 100.0 * lost / came), came)
@@ -297,7 +297,8 @@ impl Reading {
             end_ms,
             length_ms,
             counts: Counts {
-                sent,
+                // That may be less than none, for the same reason: only the sum over all is right.
+                sent: sent - tx_lost,
                 received,
                 lost,
                 missed,
@@ -351,6 +352,7 @@ impl Reading {
         }
         let whole = self.whole.unwrap_or_default();
         let totals = Counts {
+            sent: whole.counts.sent.max(0.0),
             lost: whole.counts.lost.max(0.0),
             ..whole.counts
         };
@@ -358,7 +360,7 @@ impl Reading {
             origin: self.origin,
             rows: self.rows,
             contradictions: self.contradictions,
-            tells_missed: self.tells_missed,
+            untold: self.untold,
             totals,
             step_ms: self.step_ms,
             whole,

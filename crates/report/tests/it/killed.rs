@@ -150,7 +150,7 @@ fn of_a_capture_packets_are_captured_and_not_sent() {
     assert!((before.figure("lost").unwrap() - 60.0).abs() < 1e-9);
 }
 
-/// What a port missed is known where a column has it, and else nobody says that it was nothing.
+/// What a port missed, or took and did not send, is known where a column has it, and else nobody says that it was nothing.
 #[test]
 fn what_ports_missed_is_not_0_where_nothing_says_so() {
     let dir = tempfile::tempdir().unwrap();
@@ -171,17 +171,45 @@ fn what_ports_missed_is_not_0_where_nothing_says_so() {
         assert_eq!(before.figure("received"), Some(1900.0));
         let words = before.result.verdict().words();
         assert!(
-            words.ends_with("0 dropped; what its ports missed is not in the file"),
+            words.ends_with("0 dropped; what its ports missed or did not send is not in the file"),
             "{words}"
         );
         let page = html::page(&[before]).unwrap();
-        assert!(page.contains("what its ports missed is not in intervals.csv"));
+        assert!(page.contains("what its ports missed or did not send is not in intervals.csv"));
 
         fs::write(&file, format!("{columns},missed\n{first},100\n{second},0\n")).unwrap();
+        let then = load::load(&file).unwrap();
+        assert_eq!((then.figure("loss"), then.figure("lost")), (None, None));
+        let page = html::page(&[then]).unwrap();
+        for part in [
+            "100 frames missed or dropped in all",
+            "what its ports took and did not send is not in intervals.csv",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+
+        // What the second interval did not send had come in the first.
+        let denied = if columns.ends_with("denied") { ",0" } else { "" };
+        let rows = format!("{first},100,0\n{second},0,300\n3000,0,0,0{denied},0,100\n");
+        fs::write(&file, format!("{columns},missed,tx_lost\n{rows}")).unwrap();
         let now = load::load(&file).unwrap();
-        assert_eq!(now.figure("lost"), Some(100.0));
-        assert!((now.figure("loss").unwrap() - 0.05).abs() < 1e-9, "100 of 2000");
-        let loss = now.series.as_ref().unwrap().whole.span(load::Channel::Loss);
-        assert!((loss.max - 10.0).abs() < 1e-9, "100 of 1000: {loss:?}");
+        let figures = ["sent", "lost"].map(|name| now.figure(name));
+        assert_eq!(figures, [Some(1500.0), Some(500.0)]);
+        assert!((now.figure("loss").unwrap() - 0.25).abs() < 1e-9, "500 of 2000");
+        let words = now.result.verdict().words();
+        assert!(
+            words.ends_with("1,500 packets returned, 500 lost (25.0000 %)")
+                || words.ends_with("1,500 packets forwarded, 500 lost (25.0000 %)"),
+            "{words}"
+        );
+        let series = now.series.as_ref().unwrap();
+        let losses = series
+            .points()
+            .iter()
+            .map(|point| point.span(load::Channel::Loss).max);
+        let losses: Vec<u64> = losses.map(|percent| percent.round() as u64).collect();
+        assert_eq!(losses, [10, 30, 100], "and never more than all");
+        let least = series.whole.span(load::Channel::Sent).min;
+        assert!(least.abs() < 1e-9, "no rate is below none: {least}");
     }
 }

@@ -248,7 +248,7 @@ fn the_page_of_a_reflector_says_one_thing() {
         "<dt>probes lost</dt><dd>0 %</dd>",
         "4 frames dropped in all",
         "None of these frames was a probe",
-        "what its ports missed is not in intervals.csv",
+        "what its ports missed or did not send is not in intervals.csv",
         "<dt>returned</dt><dd>499.7 pps</dd>",
         "Returned 499.7 pps over all, 0 pps to 1.000 kpps in an interval; received 501.7 pps over all",
         "<h3>Dropped</h3>",
@@ -263,6 +263,11 @@ fn the_page_of_a_reflector_says_one_thing() {
         text.contains("dropped, largest") && !text.contains("loss, largest"),
         "{text}"
     );
+    // What the injector dropped were probes.
+    summary.faults.insert("drop".to_owned(), 1);
+    run.write_result(&summary).unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    assert!(page.contains("4 of these frames were no probes.") && !page.contains("no probe was lost"));
 }
 
 /// What its ports missed, and what they did not send, is lost in the drawing, the tiles and the chart alike.
@@ -281,7 +286,8 @@ fn a_reflector_whose_ring_overflowed_does_not_look_clean() {
     };
     summary.dropped.insert("not_udp".to_owned(), 4);
     run.write_result(&summary).unwrap();
-    let rows = "time,rx_packets,tx_packets,dropped,missed\n1000,500,500,0,500\n2000,504,500,4,0\n";
+    let rows =
+        "time,rx_packets,tx_packets,dropped,missed,tx_lost\n1000,500,500,0,500,0\n2000,504,500,4,0,200\n";
     fs::write(run.file("intervals.csv"), rows).unwrap();
     let loaded = load::load(run.path()).unwrap();
     let value = |name: &str| loaded.result.figure(name);
@@ -294,7 +300,7 @@ fn a_reflector_whose_ring_overflowed_does_not_look_clean() {
         "<tspan class=\"name\">rx_missed</tspan> 500",
         "<tspan class=\"name\">tx_dropped</tspan> 200",
         "<dt>probes lost</dt><dd>46.6",
-        "504 frames missed or dropped in all; at most 50",
+        "704 frames missed, dropped or not sent in all; at most 50",
         "4 of these frames were no probes.",
     ] {
         assert!(page.contains(part), "{part}");

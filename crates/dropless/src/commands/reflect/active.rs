@@ -17,7 +17,7 @@ use crate::plan::ReflectPlan;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::listening::{Column, Counted, Listening, Rows};
-use crate::run::open::{OpenPort, losses};
+use crate::run::open::{OpenPort, losses, not_sent};
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
 use crate::run::stage::Stage;
@@ -38,10 +38,12 @@ pub struct ActiveReflect {
 pub struct Total {
     pub received: u64,
     pub returned: u64,
-    /// Frames that were not to be returned, or could not.
+    /// Frames that were not to be returned, or could not, or were dropped by the injector.
     pub dropped: u64,
     /// Frames that the ports had no room for, or could not read: as of the last row.
     missed: u64,
+    /// Frames among `returned` that the ports did not send: as of the last row.
+    tx_lost: u64,
 }
 
 impl Total {
@@ -54,14 +56,18 @@ impl Total {
             total.returned += counters.returned.get();
             total.dropped += counters.oversized.get() + counters.tx_full.get();
             total.dropped += counters.dropped.iter().map(Counter::get).sum::<u64>();
+            total.dropped += side.faults.drop.get();
         }
         total
     }
 
-    /// With what `ports` missed.
+    /// With what `ports` missed, or took and did not send.
     fn with(self, ports: &[OpenPort<'_>]) -> Self {
-        let missed = ports.iter().map(OpenPort::not_received).sum();
-        Self { missed, ..self }
+        Self {
+            missed: ports.iter().map(OpenPort::not_received).sum(),
+            tx_lost: not_sent(ports),
+            ..self
+        }
     }
 }
 
@@ -71,6 +77,7 @@ impl Counted for Total {
         ("tx_packets", |total| total.returned),
         ("dropped", |total| total.dropped),
         ("missed", |total| total.missed),
+        ("tx_lost", |total| total.tx_lost),
     ];
 }
 

@@ -20,7 +20,7 @@ use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::generator;
 use crate::run::listening::{Column, Counted, Listening, Rows};
-use crate::run::open::OpenPort;
+use crate::run::open::{OpenPort, not_sent};
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
@@ -66,6 +66,8 @@ pub struct Total {
     pub forwarded_own: u64,
     /// Frames that the two ports had no room for, or could not read: as of the last row.
     pub missed: u64,
+    /// Frames among `forwarded` that the two ports did not send: as of the last row.
+    pub tx_lost: u64,
 }
 
 impl Total {
@@ -91,11 +93,14 @@ impl Total {
         total
     }
 
-    /// With what the two ports missed. Behind them are the taps of the host, whose own ledger that is.
+    /// With what the two ports missed, or took and did not send. Behind them are the taps of the host, whose own ledger that is.
     fn with(self, ports: &[OpenPort<'_>]) -> Self {
-        let ports = ports.iter().take(WAYS.len());
-        let missed = ports.map(OpenPort::not_received).sum();
-        Self { missed, ..self }
+        let ports = &ports[..WAYS.len()];
+        Self {
+            missed: ports.iter().map(OpenPort::not_received).sum(),
+            tx_lost: not_sent(ports),
+            ..self
+        }
     }
 }
 
@@ -109,6 +114,7 @@ impl Counted for Total {
         }),
         ("denied", |total| total.denied),
         ("missed", |total| total.missed),
+        ("tx_lost", |total| total.tx_lost),
     ];
 }
 

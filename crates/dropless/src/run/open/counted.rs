@@ -1,5 +1,7 @@
 //! The counters of an open port in a run: its driver's, or its sockets', and the kernel's below them.
 
+use std::collections::BTreeMap;
+
 use dpdk::PortStats;
 use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER, TX_DROPPED, TX_ERROR};
 use measure::{Note, PortSummary};
@@ -63,6 +65,11 @@ impl OpenPort<'_> {
         self.rx_lost() + errors
     }
 
+    /// Frames that it took and its driver could not send.
+    fn tx_errors(&self) -> u64 {
+        self.counted().oerrors.saturating_sub(self.before.oerrors)
+    }
+
     /// What the other end of an embedded ring missed.
     pub fn far_missed(&self) -> u64 {
         self.far.as_ref().map_or(0, |far| far.rx_missed())
@@ -81,7 +88,7 @@ impl OpenPort<'_> {
             rx_missed: stats.imissed.saturating_sub(before.imissed),
             rx_nombuf: stats.rx_nombuf.saturating_sub(before.rx_nombuf),
             rx_errors: stats.ierrors.saturating_sub(before.ierrors),
-            tx_errors: stats.oerrors.saturating_sub(before.oerrors),
+            tx_errors: self.tx_errors(),
             tx_dropped: self.kernel.thrown_away(),
         }
     }
@@ -134,6 +141,25 @@ impl OpenPort<'_> {
         self.unsent = sockets.unsent();
         self.had_service_tags |= sockets.has_service_tag(usize::MAX);
     }
+}
+
+/// Frames that `ports` took and did not send: their drivers could not, or the interfaces below threw them away.
+pub fn not_sent(ports: &[OpenPort<'_>]) -> u64 {
+    let errors: u64 = ports.iter().map(OpenPort::tx_errors).sum();
+    let thrown_away = ports
+        .iter()
+        .map(|open| (open.interface(), open.kernel.thrown_away()));
+    errors + once_an_interface(thrown_away)
+}
+
+/// The sum of what each port says of the interface below it, whatever ports are on that.
+pub fn once_an_interface<'i>(counts: impl Iterator<Item = (Option<&'i str>, u64)>) -> u64 {
+    let mut of = BTreeMap::new();
+    for (interface, count) in counts {
+        let most: &mut u64 = of.entry(interface).or_default();
+        *most = count.max(*most);
+    }
+    of.values().sum()
 }
 
 /// What a port of these counters lost, by place.

@@ -1,5 +1,6 @@
 //! A virtual wire between two namespaces: dropless at the near end, a kernel or another dropless at the far end.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -261,4 +262,29 @@ pub fn assert_invalid(run: &Finished, reason: &str) {
         .filter_map(|found| found["text"].as_str())
         .any(|text| text.contains(reason));
     assert!(said, "no reason with {reason:?}: {run}");
+}
+
+/// One column of the run's `intervals.csv`.
+pub fn column(lab: &Lab, run: &Finished, name: &str) -> Vec<String> {
+    let directory = run.json()["run"]
+        .as_str()
+        .map(PathBuf::from)
+        .expect("the run directory");
+    let file = lab.directory().join(directory).join("intervals.csv");
+    let text = std::fs::read_to_string(file).expect("intervals.csv");
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let at = header
+        .iter()
+        .position(|column| *column == name)
+        .expect("a column of this name");
+    lines
+        .map(|line| line.split(',').nth(at).expect("a cell").to_owned())
+        .collect()
+}
+
+/// The sum of one of counts.
+pub fn column_sum(lab: &Lab, run: &Finished, name: &str) -> u64 {
+    let counts = column(lab, run, name).into_iter();
+    counts.map(|count| count.parse::<u64>().expect("a count")).sum()
 }
