@@ -214,8 +214,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 Next::Stop => break,
             }
             if let Some(line) = job.says().filter(|_| !self.look.is_quiet) {
-                self.live.clear();
-                let _ = report::out::print_stderr(&line);
+                line.lines().for_each(|line| self.live.say(line));
             }
             // A line each second is of that second: it does not wait for the board.
             if all_poll && (self.run.board.is_due() || self.live.is_due(self.look.elapsed())) {

@@ -3,10 +3,13 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::input::clean;
 use crate::published::State;
 use crate::style::{Stream, Style, printable};
+use writer::Writer;
 
 mod draw;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -16,12 +19,10 @@ const REDRAW_EVERY: Duration = Duration::from_millis(100);
 /// Elsewhere: one line per second.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// The display. Trouble with the terminal ends the display, never the run.
+/// The display. Trouble with the terminal ends the display, never the run, and nobody waits for a terminal.
 pub struct Live {
-    sink: Box<dyn Write + Send>,
+    writer: Writer,
     look: Look,
-    /// Lines on the terminal that the next drawing replaces.
-    drawn: usize,
     /// The period of time in which was drawn last.
     period: Option<u128>,
 }
@@ -62,9 +63,8 @@ impl Live {
 
     fn new(sink: Box<dyn Write + Send>, look: Look) -> Self {
         Self {
-            sink,
+            writer: Writer::onto(sink),
             look,
-            drawn: 0,
             period: None,
         }
     }
@@ -76,21 +76,24 @@ impl Live {
             return;
         }
         self.period = self.period_at(elapsed);
-        let (text, lines) = match &self.look {
-            Look::Off => return,
+        if self.writer.is_over() {
+            self.look = Look::Off;
+        }
+        match &self.look {
+            Look::Off => {}
             // What a log holds is of no locale.
-            Look::Lines => (Style::plain().fitted(draw::line(state)), 0),
+            Look::Lines => self
+                .writer
+                .say(&printable(&Style::plain().fitted(draw::line(state)))),
             Look::InPlace { style, ask } => {
                 let width = ask
                     .and_then(Stream::columns)
                     .map_or(style.width, |columns| columns.min(120));
                 let (text, lines) = draw::drawing(state, &Style { width, ..*style });
-                (style.fitted(text), lines)
+                self.writer
+                    .draw(printable(&style.fitted(text)).into_owned(), lines);
             }
-        };
-        let erase = self.erase();
-        self.put(&(erase + &printable(&text)));
-        self.drawn = lines;
+        }
     }
 
     /// Whether an update after `elapsed` would be drawn.
@@ -112,31 +115,12 @@ impl Live {
     }
 
     /// Removes the display, so that the report follows in its place.
-    pub fn finish(mut self) {
-        self.clear();
-    }
+    pub fn finish(self) {}
 
-    /// Removes the display for now, so that a message can be printed; the next update draws it again.
-    pub fn clear(&mut self) {
-        let erase = self.erase();
-        if !erase.is_empty() {
-            self.put(&erase);
-        }
-        self.drawn = 0;
-    }
-
-    /// To the first column of the first line drawn, and from there everything away.
-    fn erase(&self) -> String {
-        match self.drawn {
-            0 => String::new(),
-            lines => format!("\r\x1b[{lines}A\x1b[J"),
-        }
-    }
-
-    fn put(&mut self, text: &str) {
-        let written = self.sink.write_all(text.as_bytes());
-        if written.and_then(|()| self.sink.flush()).is_err() {
-            self.look = Look::Off;
-        }
+    /// A line on standard error, also when quiet, in the place of the display, which the next update draws again. What it
+    /// quotes does not get at the terminal.
+    pub fn say(&self, line: &str) {
+        let line = Style::detect(Stream::Stderr).fitted(clean(line));
+        self.writer.say(&format!("{line}\n"));
     }
 }

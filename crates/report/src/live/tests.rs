@@ -3,6 +3,7 @@
 use super::draw::drawing;
 use super::*;
 use crate::published::{ConsumerLevel, Phase, Totals};
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use unicode_width::UnicodeWidthStr;
@@ -68,6 +69,7 @@ fn a_caller_of_one_per_second_is_never_skipped() {
     for ms in [1002, 1998, 3001, 3999] {
         live.update(&at(ms));
     }
+    live.finish();
     assert_eq!(screen.text().lines().count(), 4);
 }
 
@@ -75,9 +77,10 @@ fn a_caller_of_one_per_second_is_never_skipped() {
 fn in_place_each_drawing_erases_the_last() {
     let screen = Screen::default();
     let mut live = Live::onto(Box::new(screen.clone()), Some(Style::plain()));
-    live.update(&at(4200));
-    live.update(&at(4210)); // too early
-    live.update(&at(4300));
+    for ms in [4200, 4210, 4300] {
+        live.update(&at(ms)); // the second too early
+        live.writer.wait();
+    }
     live.finish();
     let first = "sending  ################------------------------  4.2 s of 10.0 s\n\
                  tx 3.500 Mpps   rx 3.400 Mpps   sent 14,700,000   lost 12   unsent 0\n\
@@ -110,9 +113,47 @@ fn a_reader_who_goes_ends_the_display_only() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut live = Live::onto(Box::new(full), None);
     live.update(&at(1000));
+    live.writer.wait();
     live.update(&at(2000));
     assert!(matches!(live.look, Look::Off));
     live.finish();
+}
+
+/// A terminal that is stopped, or a pipe that nobody reads: whoever draws goes on, and so does the end.
+#[test]
+fn a_reader_who_takes_nothing_keeps_nobody_waiting() {
+    for style in [None, Some(Style::plain())] {
+        let (mut pipe, writer) = std::io::pipe().unwrap();
+        let mut live = Live::onto(Box::new(writer), style);
+        for second in 1..5000 {
+            live.update(&at(second * 1000));
+        }
+        live.say("and this");
+        live.finish();
+        // Once it reads, what was under way at the end is all that comes.
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        assert!(
+            text.len() < 5000 * 60 && !text.ends_with("\x1b[J"),
+            "{}",
+            text.len()
+        );
+    }
+}
+
+#[test]
+fn what_is_said_stands_above_the_next_drawing() {
+    let screen = Screen::default();
+    let mut live = Live::onto(Box::new(screen.clone()), Some(Style::plain()));
+    live.update(&at(4200));
+    live.writer.wait();
+    live.say("a line");
+    live.update(&at(4300));
+    live.writer.wait();
+    live.finish();
+    let text = screen.text();
+    assert!(text.contains("p99 -\n\r\x1b[3A\x1b[Ja line\n"), "{text}");
+    assert!(text.ends_with("p99 -\n\r\x1b[3A\x1b[J"), "{text}");
 }
 
 #[test]

@@ -209,18 +209,11 @@ impl Active {
             self.look_at_packets();
             self.look_after_rules(interrupt.take_reload());
             let said = self.watch.says();
-            let news = self.layers.says();
-            if !said.is_empty() || news.is_some() {
-                live.clear();
+            if let Some(news) = self.layers.says() {
+                live.say(news.trim_end());
             }
-            if let Some(news) = news {
-                console.error(news.trim_end());
-            }
-            for line in said.iter().flat_map(|said| said.lines()) {
-                if !console.quiet {
-                    console.error(line);
-                }
-            }
+            let said = said.iter().flat_map(|said| said.lines());
+            said.filter(|_| !console.quiet).for_each(|line| live.say(line));
             if board.is_due() || live.is_due(elapsed) {
                 board.tell(self.state(elapsed, planned));
                 live.update(&board.told());

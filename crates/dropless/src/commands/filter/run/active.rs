@@ -103,8 +103,7 @@ impl<'p> Active<'p> {
                 self.write(writer);
             }
             if let Some(said) = self.book.says() {
-                live.clear();
-                console.error(said.trim_end());
+                live.say(said.trim_end());
             }
             if board.is_due() || live.is_due(elapsed) {
                 self.tell(board);
