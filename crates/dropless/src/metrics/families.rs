@@ -86,9 +86,9 @@ fn help(name: &str) -> &'static str {
     }
 }
 
-/// The state in the text format, version 0.0.4.
-pub fn exposition(state: &State) -> String {
-    let mut families = run(state);
+/// The state in the text format, version 0.0.4, and whether the run is healthy by now.
+pub fn exposition(state: &State, is_healthy: bool) -> String {
+    let mut families = run(state, is_healthy);
     families.extend(packets(state));
     families.extend(ports(state));
     families.push(queues(state));
@@ -153,7 +153,7 @@ fn counters(name: &str, metrics: Vec<Metric>) -> MetricFamily {
     family(MetricType::COUNTER, name, metrics)
 }
 
-fn run(state: &State) -> Vec<MetricFamily> {
+fn run(state: &State, is_healthy: bool) -> Vec<MetricFamily> {
     let (process, pool) = (&state.process, &state.pool);
     let run = process.run.display().to_string();
     let trials = state
@@ -167,7 +167,7 @@ fn run(state: &State) -> Vec<MetricFamily> {
             "run_info",
             vec![gauge(&[("command", &process.command), ("run", &run)], 1.0)],
         ),
-        one("healthy", f64::from(u8::from(state.health.healthy))),
+        one("healthy", f64::from(u8::from(is_healthy))),
         gauges("run_phase", vec![gauge(&[("phase", state.phase.name())], 1.0)]),
         one("run_elapsed_seconds", state.elapsed_s),
         counters("run_trials_total", trials.collect()),

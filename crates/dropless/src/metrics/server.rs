@@ -220,35 +220,40 @@ fn respond(method: &str, path: &str, latest: Option<&(Arc<State>, Instant)>) -> 
     let path = path
         .strip_prefix("http://")
         .map_or(path, |rest| rest.find('/').map_or("/", |at| &rest[at..]));
+    let health = health(latest);
     match path.split('?').next().unwrap_or_default() {
         "/metrics" => {
-            let text = latest.map(|(state, _)| exposition(state)).unwrap_or_default();
+            let text = latest.map(|(state, _)| exposition(state, health.healthy));
+            let text = text.unwrap_or_default();
             Answer("200 OK", "text/plain; version=0.0.4; charset=utf-8", text)
         }
-        "/healthz" => health(latest),
+        "/healthz" => {
+            let phase = latest.map_or("starting", |(state, _)| state.phase.name());
+            let Health { healthy, reason } = health;
+            let status = if healthy {
+                "200 OK"
+            } else {
+                "503 Service Unavailable"
+            };
+            let body = json!({ "healthy": healthy, "phase": phase, "reason": reason });
+            Answer(status, "application/json", format!("{body}\n"))
+        }
         "/" => Answer("200 OK", TEXT, "dropless: /metrics, /healthz\n".into()),
         _ => Answer("404 Not Found", TEXT, "there are /metrics and /healthz\n".into()),
     }
 }
 
-fn health(latest: Option<&(Arc<State>, Instant)>) -> Answer {
-    let (mut health, mut phase) = (unhealthy("starting"), "starting");
-    if let Some((state, told)) = latest {
-        (health, phase) = (state.health.clone(), state.phase.name());
-        let silent = told.elapsed();
-        if state.ended.is_none() && health.healthy && silent > NEWS_MAX {
-            let silent_s = silent.as_secs_f64();
-            health = unhealthy(format!("no status from the control thread for {silent_s:.0} s"));
-        }
-    }
-    let Health { healthy, reason } = health;
-    let status = if healthy {
-        "200 OK"
-    } else {
-        "503 Service Unavailable"
+/// What was told last, unless that is too old to be believed.
+fn health(latest: Option<&(Arc<State>, Instant)>) -> Health {
+    let Some((state, told)) = latest else {
+        return unhealthy("starting");
     };
-    let body = json!({ "healthy": healthy, "phase": phase, "reason": reason });
-    Answer(status, "application/json", format!("{body}\n"))
+    let silent = told.elapsed();
+    if state.ended.is_none() && state.health.healthy && silent > NEWS_MAX {
+        let silent_s = silent.as_secs_f64();
+        return unhealthy(format!("no status from the control thread for {silent_s:.0} s"));
+    }
+    state.health.clone()
 }
 
 #[cfg(test)]
@@ -264,6 +269,23 @@ mod tests {
         assert_eq!(parse("[::1]:0").expect("version 6").to_string(), "[::1]:0");
         for text in ["", ":", "localhost:1", ":65536", "1.2.3.4", "::1:9", "-1"] {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+    #[test]
+    fn old_news_are_healthy_nowhere() {
+        let mut state = State::default();
+        state.health.healthy = true;
+        let state = Arc::new(state);
+        for (age, status, metric) in [
+            (Duration::ZERO, "200 OK", "\ndropless_healthy 1\n"),
+            (2 * NEWS_MAX, "503 Service Unavailable", "\ndropless_healthy 0\n"),
+        ] {
+            let told = Instant::now().checked_sub(age).expect("a clock that old");
+            let latest = (Arc::clone(&state), told);
+            let answer = |path| respond("GET", path, Some(&latest));
+            assert_eq!(answer("/healthz").0, status);
+            let text = answer("/metrics").2;
+            assert!(text.contains(metric), "{text}");
         }
     }
 }
