@@ -6,7 +6,7 @@ use crate::load::heat::{BANDS_A_DOUBLING, Heat, LEVEL_MAX};
 use crate::load::series::Point;
 use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series, Stalls};
-use crate::number::{counted, pps, time};
+use crate::number::{counted, loss, pps, time};
 use crate::style::{Paint, Style};
 
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -79,7 +79,7 @@ fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String 
         let words = match channel {
             Channel::Sent | Channel::Received => format!("up to {}", pps(most)),
             Channel::Loss if most == 0.0 => "none".to_owned(),
-            Channel::Loss => format!("up to {most:.4} %"),
+            Channel::Loss => format!("up to {}", loss(most / 100.0)),
             _ => format!("up to {}", time(most)),
         };
         text += &line(name, &spark(&values, most, style), &words, paint, style);

@@ -223,3 +223,20 @@ fn a_thousand_streams_show_the_worst() {
         "{text}"
     );
 }
+
+/// One packet of two thousand million is lost: the chart says so, as the page does.
+#[test]
+fn a_loss_is_never_none_of_something() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("rows.csv");
+    let rows = "time,rx_packets,captured,dropped,missed\n1000,1999999999,1999999999,0,1\n";
+    std::fs::write(&file, rows).unwrap();
+    let run = report::load::load(&file).unwrap();
+    let text = report::terminal::runs(std::slice::from_ref(&run), &Style::plain());
+    assert!(text.contains("up to <0.0001 %"), "{text}");
+    assert!(
+        report::html::page(&[run])
+            .unwrap()
+            .contains("at most &lt;0.0001 %")
+    );
+}
