@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::compare::metrics::Metric;
+use crate::number::counted;
 use crate::read::ReadError;
 use crate::rundir::file;
 use crate::style::{Paint, Style};
@@ -206,11 +207,20 @@ impl Verdict {
         mark + &self.outcome
     }
 
-    /// In one line: of what must not be believed the first reason says more than the words do.
-    pub fn line(&self) -> String {
-        match (self.mark, self.reasons.first()) {
-            (Some(Mark::Invalid), Some(reason)) => format!("{}: {reason}", Mark::Invalid.name()),
-            _ => self.words().replace('`', ""),
+    /// In one line, where so many expectations `failed`: of what must not be believed the first reason says more than the
+    /// words do.
+    pub fn line(&self, failed: usize) -> String {
+        let words = match (self.mark, self.reasons.first()) {
+            (Some(Mark::Invalid), Some(reason)) => reason.clone(),
+            _ => self.outcome.replace('`', ""),
+        };
+        let failed = (failed > 0).then(|| format!("{} FAILED", counted(failed as u64, "expectation")));
+        let mark = self.mark.map(|mark| mark.name().to_owned());
+        let head: Vec<String> = mark.into_iter().chain(failed).collect();
+        if head.is_empty() {
+            words
+        } else {
+            format!("{}: {words}", head.join(", "))
         }
     }
 }

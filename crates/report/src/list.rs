@@ -12,7 +12,7 @@ use crate::load::Loaded;
 use crate::number::{loss, time};
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
-use crate::table::Cell;
+use crate::table::{Cell, bad};
 use crate::terminal::join;
 use crate::utc;
 use crate::wrap::{marked, wrapped};
@@ -34,6 +34,8 @@ pub struct Row {
     pub label: Option<String>,
     /// `VALID`, `INVALID`, `DID NOT END`, ...
     pub verdict: &'static str,
+    /// How many `--expect` failed.
+    pub expectations_failed: usize,
     /// What was received, or else sent, or else the best that was found, or that stalls let through.
     pub rate_pps: Option<f64>,
     /// The part that was lost, 0 to 1.
@@ -69,6 +71,7 @@ impl Row {
             command: command.filter(|word| !word.is_empty()).map(str::to_owned),
             label: run.label.clone(),
             verdict: run.result.verdict().word(),
+            expectations_failed: run.failed(),
             rate_pps: ["rate_rx", "rate_tx", "throughput", "stall_lossless"]
                 .into_iter()
                 .find_map(first),
@@ -97,6 +100,7 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
     let path = |run: &Loaded| clean(&run.path.display().to_string());
     let widest = runs.iter().map(|run| path(run).width()).max().unwrap_or(0);
     let known = |value: Option<f64>, show: fn(f64) -> String| value.map(show);
+    let has_failed = rows.iter().any(|(_, row)| row.expectations_failed > 0);
     let table = Sheet::of(&rows)
         // A number is not shortened; of what is, the name is the longest.
         .number("when (UTC)", |(_, row)| row.time(is_wide))
@@ -109,6 +113,8 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
             let standing = run.result.verdict().standing;
             Cell::left(row.verdict).paint(standing.paint())
         })
+        .cell("FAILED", |(_, row)| bad(row.expectations_failed as u64))
+        .when(has_failed)
         .optional("rate", |(_, row)| known(row.rate_pps, format_rate))
         .optional("loss", |(_, row)| known(row.loss, loss))
         .optional("p99", |(_, row)| known(row.latency_p99_ns, time))

@@ -60,6 +60,8 @@ pub fn body(runs: &[Loaded]) -> Markup {
 fn one_of_many(run: &Loaded, at: usize, is_folded: bool) -> Markup {
     let named = format!(" of {}", run.name);
     let whole = html! {
+        // Else they stand in its frame.
+        @if is_folded { (verdict::reasons(run)) }
         (run.result.page(&named, &format!("flow-{at}")))
         (stalls::lengths(run, &named))
         (stalls::by_cause(run, &named))

@@ -88,6 +88,17 @@ impl Loaded {
         self.result.verdict().standing == Standing::Invalid
     }
 
+    /// How many of its expectations failed.
+    pub fn failed(&self) -> usize {
+        let expectations = self.result.expectations().iter();
+        expectations.filter(|expectation| !expectation.met).count()
+    }
+
+    /// What it came to, in one line, and how many expectations failed.
+    pub fn line(&self) -> String {
+        self.result.verdict().line(self.failed())
+    }
+
     /// The values of the figure `name`, each with what it is of; empty where the run does not know it.
     pub fn figures(&self, name: &str) -> Vec<(String, f64)> {
         let known = self.result.figures(name);

@@ -27,11 +27,11 @@ fn list(runs: &[Loaded], style: &Style) -> String {
         .collect();
     let widest = paths.iter().map(|path| path.chars().count()).max().unwrap_or(0);
     for (run, path) in runs.iter().zip(paths) {
-        let verdict = run.result.verdict();
+        let standing = run.result.verdict().standing;
         table.row([
             Cell::left(&run.name).paint(Paint::Head),
             Cell::right(format!("{path:widest$}")),
-            Cell::left(verdict.line()).paint(verdict.standing.paint()),
+            Cell::left(run.line()).paint(standing.paint()),
         ]);
     }
     table.render(style)

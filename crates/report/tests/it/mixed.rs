@@ -6,12 +6,15 @@
     reason = "a test fails by panicking"
 )]
 
+use crate::common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use report::export::{csv, json};
 use report::load::{self, DRAWN_MAX, Loaded};
 use report::{Style, html, terminal};
+use serde_json::json as value;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -43,11 +46,11 @@ fn every_kind_has_its_table_and_is_compared_with_its_like() {
     let runs = all(&EVERY);
     let text = terminal::runs(&runs, &Style::plain());
     for words in [
-        "  send     v1             VALID    3.500 Mpps   0.0035 %  8.765 us\n",
-        "  reflect  reflect        VALID ",
-        "  search   search         FOUND ",
-        "  -        intervals.csv  - ",
-        "  noise    noise          - ",
+        "  send     v1        VALID         1  3.500 Mpps   0.0035 %  8.765 us\n",
+        "  reflect  reflect   VALID         0 ",
+        "  search   search    FOUND ",
+        "  -        interva~  - ",
+        "  noise    noise     - ",
     ] {
         assert!(text.contains(words), "no {words:?}: {text}");
     }
@@ -110,6 +113,40 @@ fn many_runs_are_a_row_each_and_the_first_are_drawn() {
     assert_eq!(figures(&runs[0]), figures(&runs[DRAWN_MAX + 2]));
 }
 
+/// What is told of few runs in a frame each is told of many, too.
+#[test]
+fn what_failed_or_is_missing_is_told_of_many_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let run =
+        report::RunDir::create(&dir.path().join("failed"), "send", std::time::SystemTime::now()).unwrap();
+    run.write_result(&common::lossy()).unwrap();
+    let mut runs = vec![load::load(run.path()).unwrap(); 5];
+    runs.iter_mut().for_each(|run| run.path = PathBuf::from("runs/1"));
+    assert_eq!((runs[0].failed(), runs[0].missing.is_empty()), (1, false));
+
+    let text = terminal::runs(&runs, &Style::plain());
+    assert!(text.contains("  verdict  FAILED  "), "{text}");
+    assert_eq!(text.matches("  VALID         1  ").count(), 5, "{text}");
+    let none = terminal::runs(&all(&["noise"; 5]), &Style::plain());
+    assert!(!none.contains("FAILED"), "{none}");
+    let text = terminal::runs(&runs[..2], &Style::plain());
+    assert_eq!(text.matches("VALID, 1 expectation FAILED: ").count(), 2, "{text}");
+    let page = html::page(&runs).unwrap();
+    assert_eq!(page.matches("VALID, 1 expectation FAILED: ").count(), 5);
+    let line = "intervals.csv is not in the run directory";
+    assert_eq!(page.matches(line).count(), 5);
+    assert_eq!(
+        html::page(&runs[..2]).unwrap().matches(line).count(),
+        2,
+        "once each"
+    );
+    let row = serde_json::to_value(report::list::Row::of(&runs[0])).unwrap();
+    assert_eq!(
+        (&row["verdict"], &row["expectations_failed"]),
+        (&value!("VALID"), &value!(1))
+    );
+}
+
 #[test]
 fn no_list_is_wider_than_the_terminal() {
     for width in [80, 100, 120] {
@@ -169,7 +206,7 @@ fn runs_that_cannot_be_read_are_lines_of_the_list_and_the_newest_is_last() {
     let text = terminal::runs(&runs, &wide);
     let lines: Vec<&str> = text.lines().collect();
     for (line, begins) in lines.iter().skip(1).zip([
-        "2025-11-20 23:30:45  send     [3]   VALID        3.500 Mpps  0.0035 %  8.765 us",
+        "2025-11-20 23:30:45  send     [3]   VALID             1  3.500 Mpps  0.0035 %  8.765 us",
         "2025-11-20 23:30:46  reflect  dies  DID NOT END ",
         "2025-11-20 23:30:47  noise    [1]   UNREADABLE ",
         "2025-11-20 23:30:48  send     [4]   UNREADABLE ",

@@ -20,9 +20,8 @@ pub fn list(runs: &[Loaded]) -> Markup {
             run.result.entry().map_or("", |entry| entry.command).to_owned()
         })
         .cell("verdict", |run| {
-            let verdict = run.result.verdict();
-            let is_bad = verdict.standing == Standing::Invalid;
-            Cell::left(verdict.line()).paint(if is_bad { Paint::Bad } else { Paint::None })
+            let is_bad = run.result.verdict().standing == Standing::Invalid || run.failed() > 0;
+            Cell::left(run.line()).paint(if is_bad { Paint::Bad } else { Paint::None })
         })
         .html("What each run came to");
     section("Runs", &table)

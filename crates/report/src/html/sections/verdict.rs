@@ -9,22 +9,29 @@ use crate::load::Loaded;
 /// What the run came to, in a frame.
 pub fn block(run: &Loaded, is_named: bool) -> Markup {
     let verdict = run.result.verdict();
-    let expectations = run.result.expectations();
-    let has_more = !(verdict.reasons.is_empty() && run.missing.is_empty() && expectations.is_empty());
     html! {
         section.verdict.(verdict.standing.class()) aria-label="verdict" {
             @if is_named { p.dim { b { (run.name) } " " (run.folder) } }
             p.words { (prose(&verdict.words())) }
-            @if has_more {
-                ul {
-                    @for reason in &verdict.reasons { li { (prose(reason)) } }
-                    @for missing in &run.missing { li { (missing) } }
-                    @for expectation in expectations {
-                        li { "expectation " (expectation.text) " " (if expectation.met { "met" } else { "FAILED" }) }
-                    }
+            (reasons(run))
+            @if is_named { (made::strip(run)) }
+        }
+    }
+}
+
+/// Why it came to that, what cannot be shown of it, and its expectations.
+pub fn reasons(run: &Loaded) -> Markup {
+    let reasons = run.result.verdict().reasons;
+    let expectations = run.result.expectations();
+    html! {
+        @if !(reasons.is_empty() && run.missing.is_empty() && expectations.is_empty()) {
+            ul {
+                @for reason in &reasons { li { (prose(reason)) } }
+                @for missing in &run.missing { li { (missing) } }
+                @for expectation in expectations {
+                    li { "expectation " (expectation.text) " " (if expectation.met { "met" } else { "FAILED" }) }
                 }
             }
-            @if is_named { (made::strip(run)) }
         }
     }
 }
