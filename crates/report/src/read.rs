@@ -109,6 +109,7 @@ pub(crate) fn result<T: DeserializeOwned + Serialize>(
     let whole = read.and_then(|read| {
         sane::has_all(&value, kind.required)?;
         sane::numbers(&read)?;
+        sane::stalls(&value)?;
         judge(&read)?;
         Ok(read)
     });

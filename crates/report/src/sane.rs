@@ -55,6 +55,21 @@ fn sound(value: &Value, name: &str) -> Result<(), String> {
     }
 }
 
+/// Whether the stalls of the `value` of a run cost no more than was missed in all of them.
+pub fn stalls(value: &Value) -> Result<(), String> {
+    let explanation = &value["explanation"];
+    let causes = explanation["causes"].as_array().into_iter().flatten();
+    let lost = causes.filter_map(|cause| cause["lost"].as_u64());
+    let lost = lost.fold(0, u64::saturating_add);
+    let explained = explanation["explained"].as_u64().unwrap_or(0);
+    if lost > explained {
+        return Err(format!(
+            "its causes of stalls have {lost} packets missed, of {explained} in all stalls"
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
