@@ -115,13 +115,10 @@ fn condensed(series: &Series) -> Vec<Point> {
     points.chunks(each).filter_map(merged).collect()
 }
 
-/// When the largest value of a channel was, and how large.
+/// When the interval ended that had the largest value of a channel, in ms since the start, and how large that was.
 pub fn peak(series: &Series, channel: Channel) -> Option<(f64, f64)> {
-    let points = series
-        .points()
-        .iter()
-        .filter_map(|point| Some((point.end_ms, largest(point, channel)?)));
-    points.max_by(|one, other| one.1.total_cmp(&other.1))
+    let largest = largest(&series.whole, channel)?;
+    Some((series.whole.span(channel).max_ms, largest))
 }
 
 /// How many intervals a point is made of, where it is more than one.

@@ -42,17 +42,21 @@ pub struct Span {
     pub min: f64,
     /// Largest.
     pub max: f64,
+    /// When the interval ended that had it, in ms since the start.
+    pub max_ms: f64,
     sum: f64,
     weight: f64,
 }
 
 impl Span {
-    pub(super) fn of(value: Option<f64>, weight: f64) -> Self {
+    /// Of one interval, which ended at `end_ms`.
+    pub(super) fn of(value: Option<f64>, weight: f64, end_ms: f64) -> Self {
         // A value of no weight still is one: 1e-9 leaves the mean to those that have some.
         let weight = weight.max(1e-9);
         value.map_or_else(Self::default, |value| Self {
             min: value,
             max: value,
+            max_ms: end_ms,
             sum: value * weight,
             weight,
         })
@@ -69,7 +73,9 @@ impl Span {
             *self = *later;
         } else if later.weight > 0.0 {
             self.min = self.min.min(later.min);
-            self.max = self.max.max(later.max);
+            if later.max >= self.max {
+                (self.max, self.max_ms) = (later.max, later.max_ms);
+            }
             self.sum += later.sum;
             self.weight += later.weight;
         }

@@ -205,7 +205,7 @@ impl Interval {
             end_ms: self.end_ms,
             length_ms: self.length_ms,
             counts: self.counts,
-            spans: values.map(|(value, weight)| Span::of(value, weight)),
+            spans: values.map(|(value, weight)| Span::of(value, weight, self.end_ms)),
         }
     }
 }

@@ -49,6 +49,12 @@ fn thinning_hides_no_spike() {
     let channels = &data(&page)["runs"][0]["series"]["channels"];
     assert_eq!(largest(&channels["loss"]["max"]), 100.0);
     assert_eq!(largest(&channels["mean"]["max"]), 777.5e6);
+    for part in [
+        "at most 100.0000 % of an interval, that which ends at 654.3 s",
+        "took 777.5 ms, in the interval that ends at 123.5 s",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
     let least = channels["sent"]["min"]
         .as_array()
         .unwrap()
