@@ -319,22 +319,21 @@ pub fn format_count(count: u64) -> String {
     out
 }
 
-/// A part of a whole (0 to 1) in percent: never `0 %` for something.
+/// A part of a whole (0 to 1) in percent: never `0 %` for something, nor `100 %` for less than everything.
 pub fn format_part(part: f64) -> String {
     match part {
         0.0 => "0 %".to_owned(),
+        1.0 => "100 %".to_owned(),
         _ if part < 1e-6 => "<0.0001 %".to_owned(),
+        _ if part > 0.999_999 && part < 1.0 => ">99.9999 %".to_owned(),
         _ => format!("{:.4} %", part * 100.0),
     }
 }
 
-/// The same of two counts, and never `100 %` for less than everything.
+/// The same of two counts.
 pub fn format_share(part: u64, whole: u64) -> String {
-    let share = part as f64 / whole as f64;
-    match part {
-        _ if whole == 0 => "-".to_owned(),
-        _ if part == whole => "100 %".to_owned(),
-        _ if part < whole && share > 0.999_999 => ">99.9999 %".to_owned(),
-        _ => format_part(share),
+    if whole == 0 {
+        return "-".to_owned();
     }
+    format_part(part as f64 / whole as f64)
 }

@@ -14,12 +14,11 @@ pub fn ns(time_ns: Option<u64>) -> Option<String> {
     time_ns.map(|ns| time(ns as f64))
 }
 
-/// A part of a whole (0 to 1): `0.0312 %`.
+/// A part of a whole (0 to 1), where also the smallest are told apart: `0.0312 %`, `1.20e-7 %`.
 pub fn ratio(part: f64) -> String {
     match part {
-        0.0 => "0 %".to_owned(),
-        _ if part.abs() < 1e-6 => format!("{:.2e} %", part * 100.0),
-        _ => format!("{:.4} %", part * 100.0),
+        _ if part != 0.0 && part < 1e-6 => format!("{:.2e} %", part * 100.0),
+        _ => loss(part),
     }
 }
 
@@ -89,6 +88,17 @@ mod tests {
             [100, 2_500, 25_000].map(link_speed),
             ["100 Mbit/s", "2.5 Gbit/s", "25 Gbit/s"]
         );
+    }
+
+    #[test]
+    fn a_part_is_never_all_of_something() {
+        let parts = [0.0, 1.2e-9, 0.000312, 1_000_000_000.0 / 1_000_000_001.0, 1.0];
+        assert_eq!(
+            parts.map(ratio),
+            ["0 %", "1.20e-7 %", "0.0312 %", ">99.9999 %", "100 %"]
+        );
+        assert_eq!(loss(34_999_999.0 / 35_000_000.0), ">99.9999 %");
+        assert_eq!(loss(0.999_999), "99.9999 %");
     }
 
     #[test]

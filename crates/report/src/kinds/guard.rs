@@ -204,11 +204,9 @@ fn blocks(summary: &GuardSummary) -> Sheet<&GuardRule> {
         .number("rate", |block| pps(block.made.rate_pps as f64))
         .number("limit", move |block| limit(block))
         .at_width(100)
-        .number("explains", |block| {
-            format!("{:.1} %", block.made.explained * 100.0)
-        })
+        .number("explains", |block| loss(block.made.explained))
         .at_width(100)
-        .number("costs", |block| format!("{:.1} %", block.made.cost * 100.0))
+        .number("costs", |block| loss(block.made.cost))
         .number("met", |block| {
             let about = if block.counted { "" } else { "about " };
             about.to_owned() + &count(block.packets)

@@ -38,6 +38,17 @@ fn the_terminal_shows_it_as_it_did() {
 }
 
 #[test]
+fn a_rule_that_costs_something_is_never_free() {
+    let mut guard = run("guard")
+        .result_of::<GuardSummary>()
+        .expect("of guard")
+        .clone();
+    guard.blocks[0].made.cost = 0.0004;
+    let text = terminal::render(&guard, &Style::plain());
+    assert!(text.contains("  0.0400 %  "), "{text}");
+}
+
+#[test]
 fn the_page_says_what_was_blocked_and_why_and_what_was_not() {
     let run = run("guard");
     let guard = run.result_of::<GuardSummary>().expect("of guard");

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use guard::{Blocked, Event, Expired, Guard, Over, Refused, SETTLED_NS, Sample, TICK_NS};
 use measure::{GuardRefusal, GuardRule, GuardSummary, Note};
-use report::number::{self, count, pps};
+use report::number::{self, count, loss, pps};
 use report::rundir::RunDir;
 use rules::{RuleSet, Totals};
 
@@ -358,13 +358,13 @@ impl Watch {
             .map_or_else(String::new, |usual| format!(", usual {}", pps(usual as f64)));
         let what = if self.is_dry { "would block" } else { "blocked" };
         self.said.push(format!(
-            "{made_s:.1} s: {what}: {}\n    {} of {} {}, limit {limit}{usual}; explains {:.1} %, costs {:.1} % of {} legitimate packets that are known",
+            "{made_s:.1} s: {what}: {}\n    {} of {} {}, limit {limit}{usual}; explains {}, costs {} of {} legitimate packets that are known",
             short(&made.rule),
             pps(made.rate_pps as f64),
             made.class,
             way(made.destination.as_deref(), made.source.as_deref()),
-            made.explained * 100.0,
-            made.cost * 100.0,
+            loss(made.explained),
+            loss(made.cost),
             count(made.cost_by)
         ));
         if self.rules.len() >= RULES_MAX {
