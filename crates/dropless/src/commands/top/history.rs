@@ -32,11 +32,11 @@ impl History {
             return;
         }
         let lost = state.total.lost.saturating_sub(self.lost);
-        // Of what was before the first look nobody knows when.
+        // Of what was before the first look nobody knows when. A few in a long pause are still seen.
         let lost_pps = if self.at_ms == 0 {
             0
         } else {
-            lost * 1000 / since_ms
+            (lost * 1000).div_ceil(since_ms)
         };
         (self.at_ms, self.lost) = (told_ms, state.total.lost);
         let p99 = state.latency_recent_ns.p99.unwrap_or(0);
@@ -57,5 +57,24 @@ impl History {
             .skip(curve.len().saturating_sub(columns))
             .copied()
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_in_a_long_pause_is_seen() {
+        let mut history = History::default();
+        for (elapsed_s, lost) in [(1.0, 5), (61.0, 35), (62.0, 35), (63.0, 135)] {
+            let mut state = State {
+                elapsed_s,
+                ..State::default()
+            };
+            state.total.lost = lost;
+            history.add(&state);
+        }
+        assert_eq!(history.last(2, 4), [0, 1, 0, 100]);
     }
 }
