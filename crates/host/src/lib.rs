@@ -45,7 +45,7 @@ pub use facts::{CoreFacts, Facts, facts};
 pub use interface::Link;
 pub use pci::{PciDevice, network_functions};
 pub use pmd::Pmd;
-pub use preflight::{Memory, Prepared, check, check_all, check_sys, device, takeover};
+pub use preflight::{Memory, Prepared, check, check_all, check_sys, device, is_same_file, takeover};
 pub use problem::{Fix, Problem, Warning, quoted};
 pub use roles::Role;
 pub use sys::Sys;

@@ -18,6 +18,7 @@ mod vmbus;
 pub use device::device;
 pub use look::{Memory, Prepared};
 pub use namespace::check_sys;
+pub use pcap::is_same_file;
 
 use crate::{Fix, PciAddress, PortKind, PortUri, Problem, Sys};
 use look::Look;
@@ -70,6 +71,7 @@ pub fn check_all(uris: &[PortUri], sys: &Sys) -> Result<Vec<Prepared>, Problem> 
         return Err(Problem::new("ports", "no port was given", fix));
     }
     clash::check(uris)?;
+    pcap::check_shared(uris, sys)?;
     let prepared = uris
         .iter()
         .map(|uri| check(uri, sys))

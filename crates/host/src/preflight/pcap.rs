@@ -1,11 +1,12 @@
 //! `pcap:`: a file to receive from, a file to send to.
 
-use super::look::{Look, Prepared, may};
+use super::look::{Look, Prepared, may, parent};
 use crate::problem::quoted;
-use crate::{Fix, Problem, Warning};
+use crate::{Fix, PortUri, Problem, Sys, Warning};
 use nix::unistd::AccessFlags;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 const PCAPNG: u32 = 0x0a0d_0d0a;
@@ -23,22 +24,45 @@ pub fn check(look: &Look<'_>, input: Option<&Path>, output: Option<&Path>) -> Re
     if let Some(input) = input {
         notes.extend(check_input(look, input)?);
     }
+    check_shared(std::slice::from_ref(look.uri), look.sys)?;
     if let Some(output) = output {
-        if input.is_some_and(|input| same_file(&look.path(input), &look.path(output))) {
-            let found = format!("{} cannot be read and written at the same time", output.display());
-            return Err(look.problem(found, Fix::advice("write to another file")));
-        }
         notes.extend(check_output(look, output)?);
     }
     Ok(Prepared::of(look.uri).with_notes(notes))
 }
 
-fn same_file(first: &Path, second: &Path) -> bool {
-    first == second
-        || fs::canonicalize(first)
-            .ok()
-            .zip(fs::canonicalize(second).ok())
-            .is_some_and(|(a, b)| a == b)
+/// Fails where a file that one port writes is also read, or written by another, under whatever names: it is emptied first.
+pub fn check_shared(uris: &[PortUri], sys: &Sys) -> Result<(), Problem> {
+    for (uri, output) in uris.iter().filter_map(|uri| Some((uri, uri.kind.files().1?))) {
+        let look = Look::new(uri, sys);
+        let is_it =
+            |file: Option<&Path>| file.is_some_and(|file| is_same_file(&look.path(file), &look.path(output)));
+        for other in uris {
+            let (read, written) = other.kind.files();
+            let why = if is_it(read) {
+                format!("{} cannot be read and written at the same time", output.display())
+            } else if !std::ptr::eq(other, uri) && is_it(written) {
+                format!("{} is written by {other}, too", output.display())
+            } else {
+                continue;
+            };
+            return Err(look.problem(why, Fix::advice("write to another file")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether both names are of one regular file, or would be once it is made.
+pub fn is_same_file(first: &Path, second: &Path) -> bool {
+    match (fs::metadata(first), fs::metadata(second)) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        (Err(_), Err(_)) => {
+            let place = |path| fs::canonicalize(parent(path)).ok();
+            first.file_name() == second.file_name()
+                && place(first).is_some_and(|of| place(second) == Some(of))
+        }
+        _ => false,
+    }
 }
 
 fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem> {

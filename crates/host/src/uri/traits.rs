@@ -2,6 +2,7 @@
 
 use super::kind::PortKind;
 use crate::capability::Capability;
+use std::path::Path;
 
 /// What carries the packets of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,6 +300,14 @@ impl PortKind {
         match self {
             Self::Xdp { interface, .. } | Self::Packet { interface, .. } => Some(interface),
             _ => None,
+        }
+    }
+
+    /// The files that it reads, and that it writes.
+    pub fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        match self {
+            Self::Pcap { input, output } => (input.as_deref(), output.as_deref()),
+            _ => (None, None),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `pcap:`, `kernel:` and `vdev:`.
 
 use crate::fixture::Fixture;
+use host::PortUri;
 use std::net::UdpSocket;
 
 fn pcap(magic: [u8; 4], link_type: [u8; 4], packets: &[u8]) -> Vec<u8> {
@@ -100,6 +101,35 @@ fn other_files_say_what_they_are_not() {
             .line("pcap:/good,/none/out")
             .ends_with("directory /none does not exist; fix: mkdir -p /none")
     );
+}
+
+#[test]
+fn a_file_that_is_written_is_no_other_ports_under_any_name() {
+    let machine = Fixture::new();
+    put(
+        &machine,
+        "/in",
+        &pcap([0xd4, 0xc3, 0xb2, 0xa1], [1, 0, 0, 0], &[0; 16]),
+    );
+    std::fs::hard_link(machine.path("/in"), machine.path("/linked")).unwrap();
+    machine.directory("/dir");
+    std::os::unix::fs::symlink(machine.path("/dir"), machine.path("/other")).unwrap();
+    let check = |uris: &[&str]| {
+        let uris: Vec<PortUri> = uris.iter().map(|uri| uri.parse().unwrap()).collect();
+        host::check_all(&uris, &machine.sys).map_err(|problem| problem.to_string())
+    };
+    let both = "cannot be read and written at the same time";
+    for (uris, why) in [
+        (&["pcap:/in,/linked"][..], both),
+        (&["pcap:/in", "pcap:-,/linked"], both),
+        (&["pcap:-,/dir/../in", "pcap:/in"], both),
+        (&["pcap:-,/dir/new", "pcap:-,/other/new"], "is written by"),
+    ] {
+        let line = check(uris).unwrap_err();
+        assert!(line.contains(why), "{line}");
+        assert!(line.ends_with("fix: write to another file"), "{line}");
+    }
+    assert!(check(&["pcap:/in,/dir/new", "pcap:/linked,/dir/old"]).is_ok());
 }
 
 #[test]

@@ -12,11 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, anyhow};
 use capture::disk::{Claimed, Disk, Policy, Written};
 use capture::ring::{Consumer, Producer, Ring, Seat};
+use host::PortUri;
 use measure::{ConsumerSummary, FileSummary, Note};
 use report::published::ConsumerLevel;
 
 use super::refusals::{Refusals, refusals};
 use super::stream::{Stop, ended, stream};
+use crate::about::ensure_about;
 use crate::plan::FilesPlan;
 
 /// What came is on the disk after this long.
@@ -213,9 +215,19 @@ fn seat(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
     Ok((seat, Consumer::new(ring.file(), page)?))
 }
 
-/// Whether the first file can be written, before anything else is done; what is there stays as it is.
-pub fn check_file(plan: &FilesPlan) -> Result<()> {
+/// Whether the first file can be written, before anything else is done, and is none of a port's; what is there stays as it is.
+pub fn check_file(plan: &FilesPlan, ports: &[PortUri]) -> Result<()> {
     let path = name(plan)(1);
+    for port in ports {
+        let (read, written) = port.kind.files();
+        let is_it = |file: &Path| host::is_same_file(file, &path);
+        ensure_about!(
+            "--to",
+            !read.into_iter().chain(written).any(is_it),
+            "--to {} is a file of port {port}; write to another one",
+            path.display()
+        );
+    }
     let claimed =
         Claimed::open(&path, report::ours::invoker()).map_err(|error| cannot_write(&path, &error))?;
     if claimed.is_new {

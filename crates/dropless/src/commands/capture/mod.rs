@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let mut plan = args.plan(attach)?;
     check_memory(&plan.ring)?;
     if let Some(files) = &plan.files {
-        consumer::check_file(files)?;
+        consumer::check_file(files, &plan.machine.ports)?;
     }
     let door = plan.ring.door.as_deref();
     let door = door.map(|path| open_door(path, plan.ring.group)).transpose()?;

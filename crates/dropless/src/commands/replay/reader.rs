@@ -1,5 +1,6 @@
 //! Reads a capture ahead of the worker that sends it, in a thread of its own, which may wait for the disk.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -11,6 +12,7 @@ use dataplane::replay::feed::{Filler, Planned};
 use measure::place::{NOT_ETHERNET, SNAPPED, TOO_LONG, TOO_SHORT};
 use measure::{Clock, Counter, TimesSummary, Timetable};
 
+use crate::about::ensure_about;
 use crate::plan::{ReplayPlan, Snapped};
 use crate::run::capture_input::CaptureInput;
 
@@ -23,8 +25,22 @@ const HEAD_LEN: usize = 14;
 /// A VLAN tag comes on top of what a port carries: the kernel and DPDK's drivers both leave room for one.
 const VLAN_TAG: usize = 4;
 
-/// Opens the capture of `plan`. What can be seen at once is refused: that it is none, or that there is nothing to send.
+/// Opens the capture of `plan`. What can be seen at once is refused: that it is none, that there is nothing to send, or that it
+/// would be written over.
 pub fn open(plan: &ReplayPlan) -> Result<CaptureInput> {
+    let file = if plan.is_stdin() {
+        Path::new("/dev/stdin")
+    } else {
+        &plan.file
+    };
+    for port in &plan.machine.ports {
+        let output = port.kind.files().1;
+        ensure_about!(
+            "--port",
+            !output.is_some_and(|output| host::is_same_file(output, file)),
+            "port {port} would write over the capture that is sent; write to another file"
+        );
+    }
     let mut input = CaptureInput::open(&plan.file)?;
     ensure!(
         input.len.is_some() || plan.loops == Some(1),

@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
 use tempfile::TempDir;
 
-use super::{refused, refused_in};
+use super::{refused, refused_by, refused_in};
 
 fn directory() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -144,6 +145,33 @@ fn capture_that_is_none() {
         &["send", "--port", "pcap:x.pcap"],
         &["is not a pcap file", "fix: name a pcap"],
     );
+}
+
+/// What is read would be emptied before its first packet.
+#[test]
+fn capture_that_would_be_written_over() {
+    let directory = directory();
+    let path = |name: &str| directory.path().join(name);
+    let bytes = [&[0xd4, 0xc3, 0xb2, 0xa1][..], &[0; 16], &[1, 0, 0, 0], &[0; 16]].concat();
+    fs::write(path("x.pcap"), &bytes).expect("writing a file");
+    fs::hard_link(path("x.pcap"), path("y.pcap")).expect("a second name");
+    let why = "would write over the capture";
+    for arguments in [
+        &["capture", "--port", "pcap:x.pcap", "--to", "y.pcap"][..],
+        &["replay", "x.pcap", "--port", "pcap:-,./y.pcap"],
+    ] {
+        let words = if arguments[0] == "replay" {
+            why
+        } else {
+            "is a file of port"
+        };
+        refused_in(directory.path(), arguments, &[words, "write to another"]);
+    }
+    let mut stdin = Command::new(env!("CARGO_BIN_EXE_dropless"));
+    stdin.args(["replay", "-", "--port", "pcap:-,y.pcap"]);
+    stdin.stdin(fs::File::open(path("x.pcap")).expect("opening it"));
+    refused_by(stdin.current_dir(directory.path()), &[why, "write to another"]);
+    assert_eq!(fs::read(path("x.pcap")).expect("reading it"), bytes);
 }
 
 #[test]
