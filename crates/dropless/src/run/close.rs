@@ -57,6 +57,8 @@ pub struct PortEnd {
     pub too_short: Option<(u32, u32)>,
     /// Whether its counters could be read at the end.
     pub is_read: bool,
+    /// Why its file could not be read to its end.
+    pub misread: Option<String>,
 }
 
 /// What a job makes its result of, beside its own counters.
@@ -220,6 +222,7 @@ impl PortEnd {
             is_gone: open.is_gone(),
             too_short: open.below.as_ref().and_then(Below::too_short),
             is_read: open.stats().is_some(),
+            misread: open.misread(),
         }
     }
 }
@@ -307,6 +310,7 @@ impl Ending<'_> {
                 .filter(|port| !port.is_read)
                 .map(|port| port.summary.uri.clone())
                 .collect(),
+            broken_input: self.ports.iter().find_map(|port| port.misread.clone()),
             stalls: self.stalls.clone(),
             waited_for: self.waited_for.clone(),
             short_files: self.short_files.clone(),

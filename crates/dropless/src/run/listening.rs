@@ -221,7 +221,8 @@ impl Listening {
         let is_file = |open: &OpenPort<'_>| open.traits().medium == Medium::Files;
         let at_end = !look.ports.is_empty() && look.ports.iter().all(is_file) && self.quiet > FILES_END;
         let by_time = self.lasts.is_some_and(|lasts| self.elapsed >= lasts);
-        let is_gone = look.ports.iter().any(OpenPort::is_gone);
+        let is_gone = |open: &OpenPort<'_>| open.is_gone() || open.misread().is_some();
+        let is_gone = look.ports.iter().any(is_gone);
         look.is_interrupted || is_idle || at_end || look.worker_died || is_gone || by_time
     }
 

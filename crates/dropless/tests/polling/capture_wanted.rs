@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::capture::{assert_balanced, capture, fields, path, send};
 use crate::support::pcap_file::{PLAIN, frames};
-use crate::support::wire::{Wire, assert_refused, charged, has_note, interrupted};
+use crate::support::wire::{Wire, assert_invalid, assert_refused, charged, has_note, interrupted};
 use crate::support::{Finished, Need, require};
 
 const READ: [Need; 2] = [Need::Namespaces, Need::Tool("tshark")];
@@ -311,5 +311,18 @@ fn a_file_port_alone_is_stamped_by_its_file() {
     assert!(has_note(&run.json(), "pcap-cut"), "{run}");
     for port in [&port, &other] {
         assert_eq!(run.json()["stamped_by"][port], "tsc", "{run}");
-    }
+    } // Behind an error libpcap goes on in the middle of something.
+    let mut damaged = PLAIN.bytes(&packets);
+    let begins = 24
+        + packets[..50]
+            .iter()
+            .map(|packet| 16 + packet.bytes.len())
+            .sum::<usize>();
+    damaged[begins + 8..][..4].copy_from_slice(&[0xFF; 4]);
+    std::fs::write(lab.path("damaged.pcap"), damaged).expect("a file");
+    let port = format!("pcap:{}", path(&lab, "damaged.pcap"));
+    let run = lab.dropless(&["capture", "--json", "--port", &port]).run();
+    assert_invalid(&run, "libpcap could not read on in its file");
+    assert_balanced(&run);
+    assert_eq!(charged(&run.json()["ledger"], "rx_error"), 0, "{run}");
 }

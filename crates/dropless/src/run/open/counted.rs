@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dpdk::PortStats;
+use host::Medium;
 use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER, TX_DROPPED, TX_ERROR};
 use measure::{Note, PortSummary};
 use report::number::counted;
@@ -32,6 +33,7 @@ impl OpenPort<'_> {
 
     /// The counters since it was opened, and what the kernel missed below it: where driver and kernel count, it is the same
     /// packets. What its driver counts as sent and was not is an error; what it refused to take is none, and still ours.
+    /// Nobody knows what a file would have had where it cannot be read: see [`OpenPort::misread`].
     fn counted(&self) -> PortStats {
         let stats = self.stats().unwrap_or_default();
         let failed = if self.traits().counts_refusals {
@@ -43,8 +45,26 @@ impl OpenPort<'_> {
             imissed: stats.imissed.max(self.kernel.missed()),
             opackets: stats.opackets.saturating_sub(self.unsent),
             oerrors: failed + self.unsent,
+            ierrors: if self.traits().medium == Medium::Files {
+                0
+            } else {
+                stats.ierrors
+            },
             ..stats
         }
+    }
+
+    /// Why its file is not to be read further: libpcap goes on behind an error as if packets came there.
+    pub fn misread(&self) -> Option<String> {
+        let file = self.uri.kind.files().0?;
+        let errors = self.stats()?.ierrors;
+        (errors > 0).then(|| {
+            format!(
+                "port {}: libpcap could not read on in its file, and what came after that may be no packets; `dropless read {}` says where it is damaged, and `dropless replay` takes what libpcap does not (sections of another byte order, packets of several links)",
+                self.uri,
+                file.display()
+            )
+        })
     }
 
     /// Frames that nobody had room for in the run.

@@ -88,6 +88,7 @@ fn a_port_that_counted_other_frames_than_its_queues_is_found() {
         is_gone: false,
         too_short: None,
         is_read,
+        misread: None,
     };
     assert_eq!(uncounted(&end(false, true), 100), None);
     for received in [99, 101] {
