@@ -95,6 +95,8 @@ pub struct ReplayResult {
     pub ended_at: Option<u64>,
     /// When the oldest of `held` was due, ticks after the first packet.
     pub held_from: Option<u64>,
+    /// For how long at the end nothing had come of an input that had not ended, ticks: from when its last packet was due.
+    pub starved: u64,
 }
 
 impl ReplayResult {
@@ -254,6 +256,18 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         }
     }
 
+    /// See [`ReplayResult::starved`].
+    fn starved_at_end(&self) -> u64 {
+        let (Some(since), Some(ended_at), false) =
+            (self.starved_since, self.ended_at, self.plan.feed.has_ended())
+        else {
+            return 0;
+        };
+        let copied = self.copied.back().map(|packet| packet.planned.at);
+        let last = copied.or(self.last.map(|(_, due)| due)).unwrap_or(0);
+        ended_at.saturating_sub(self.elapsed(since).max(last))
+    }
+
     fn end_chunk(&mut self) {
         if let Some(chunk) = self.chunk.take() {
             self.plan.feed.give_back(chunk);
@@ -395,6 +409,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for ReplayTask<T, A> {
     }
 
     fn finish(self: Box<Self>) {
+        let starved = self.starved_at_end();
         let ended_at = self.due_until();
         let chunk = self.chunk.as_ref();
         let [due, rest] = chunk.map_or([0; 2], |chunk| chunk.due_by(self.next, ended_at));
@@ -404,6 +419,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for ReplayTask<T, A> {
             not_due: (self.copied.len() - owed) as u64 + rest,
             ended_at,
             held_from: (owed > 0).then(|| self.copied[0].planned.at),
+            starved,
         });
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::units::format_duration;
+use crate::verdict::Role;
 
 /// Who kept a sender from offering what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +30,14 @@ impl Shortfall {
         }
     }
 
-    /// What it is to be done about, where it lasted for so long.
-    pub(crate) fn words(self, lasted_ns: u64) -> String {
+    /// What is to be done about it in a run of this role, where it lasted for so long.
+    pub(crate) fn words(self, role: Role, lasted_ns: u64) -> String {
         let lasted = format_duration(lasted_ns);
+        let is_replay = role == Role::Replay;
         match self {
+            // Packets of a capture have one order, and one sender.
+            Self::Underoffered if is_replay => "its worker could not keep up; ask for less with --rate, or give it a core that nothing else needs, with --cores".to_owned(),
+            Self::SenderStalled if is_replay => format!("its worker did not poll for {lasted} of that time; --explain and `dropless noise` name who had its core"),
             Self::Underoffered => "the sender could not keep up; ask for less with --rate, or let more cores send, with --cores and --tx-queues".to_owned(),
             Self::SenderStalled => format!("a worker of ours did not poll for {lasted} of that time; --explain and `dropless noise` name who had its core, and a larger --backlog lets it catch up"),
             Self::PortFull => format!("the port took no more, its transmit queue was full for {lasted} of that time: the link or the far side was the limit, not the sender; ask for less with --rate"),

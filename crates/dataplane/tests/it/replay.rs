@@ -312,6 +312,23 @@ fn a_file_that_is_too_slow_is_named_with_its_packets() {
     );
 }
 
+/// The run ends while the input gives nothing: nobody knows what would have come, unless it had ended.
+#[test]
+fn an_input_that_stalls_to_the_end_is_told() {
+    let stalled = |packets| {
+        let mut rounds = vec![(1000, 0); 60];
+        rounds[0].1 = 5;
+        let case = Case {
+            ends_after: 40,
+            ..plain(packets, rounds)
+        };
+        run(&case).totals
+    };
+    let totals = stalled(20);
+    assert_eq!(totals.starved, totals.ended_at.unwrap() - 4000, "{totals:?}");
+    assert_eq!(stalled(5).starved, 0);
+}
+
 /// The wire holds 8 frames and carries none away: what fell due meanwhile was not cut off, the port did not take it.
 #[test]
 fn what_a_stuck_port_did_not_take_is_held() {

@@ -12,6 +12,8 @@ pub enum Role {
     Send,
     /// Sends only; nothing comes back.
     SendOnly,
+    /// Sends a capture; nothing comes back.
+    Replay,
     /// Reflects what others send.
     Reflect,
     /// Takes what others send.
@@ -125,7 +127,8 @@ pub struct Evidence {
     pub as_sent: u64,
     /// Why a capture could not be read to its end.
     pub broken_input: Option<String>,
-    /// Packets of it that were due before they had been read, and for how long in all, ns.
+    /// Packets of it that were due before they had been read, and for how long in all that was so, ns; also of such that had not
+    /// been read at the end, which nobody can count.
     pub starved: (u64, u64),
     /// Whether that somebody had told us his address, so that he was there to return them.
     pub is_answered: bool,

@@ -64,7 +64,7 @@ impl Verdict {
         reasons.extend(movement(evidence));
         reasons.extend(evidence.broken_input.clone().map(Reason::InputBroken));
         let (packets, ns) = evidence.starved;
-        reasons.extend((packets > 0).then_some(Reason::FileSlow { packets, ns }));
+        reasons.extend((packets > 0 || ns > 0).then_some(Reason::FileSlow { packets, ns }));
         reasons.extend(underoffered(evidence));
         reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
         reasons.extend(evidence.removed.iter().cloned().map(Reason::PortRemoved));
@@ -112,11 +112,11 @@ fn movement(evidence: &Evidence) -> Vec<Reason> {
     if evidence.ports == 0 {
         reasons.push(Reason::NoPorts);
     }
-    let sends = matches!(evidence.role, Role::Send | Role::SendOnly);
+    let sends = matches!(evidence.role, Role::Send | Role::SendOnly | Role::Replay);
     if evidence.sent == 0 && sends {
         reasons.push(Reason::NothingSent);
     }
-    if evidence.received == 0 && evidence.role != Role::SendOnly {
+    if evidence.received == 0 && !matches!(evidence.role, Role::SendOnly | Role::Replay) {
         reasons.push(Reason::NothingReceived(evidence.role));
     }
     reasons
@@ -138,6 +138,7 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
         asked_pps,
         offered_pps: asked_pps * sent / due,
         by,
+        role: evidence.role,
         lasted_ns,
     })
 }

@@ -25,7 +25,7 @@ pub enum Reason {
     #[error("no port was in use")]
     NoPorts,
     /// Less was offered than asked.
-    #[error("offered {} of {} asked ({:.3} %): {}", format_rate(*offered_pps), format_rate(*asked_pps), 100.0 * offered_pps / asked_pps, by.words(*lasted_ns))]
+    #[error("offered {} of {} asked ({:.3} %): {}", format_rate(*offered_pps), format_rate(*asked_pps), 100.0 * offered_pps / asked_pps, by.words(*role, *lasted_ns))]
     Underoffered {
         /// Asked rate in packets per second.
         asked_pps: f64,
@@ -33,6 +33,8 @@ pub enum Reason {
         offered_pps: f64,
         /// Who kept it from offering more.
         by: Shortfall,
+        /// What the run was to do.
+        role: Role,
         /// For how long, in ns.
         lasted_ns: u64,
     },
@@ -114,7 +116,7 @@ pub enum Reason {
     #[error("{0}")]
     InputBroken(String),
     /// A capture was read more slowly than it was to be sent.
-    #[error("the file is too slow: {} packets were due before they had been read, {} in all; put it on a faster disk or into memory (/dev/shm), give --buffer more, or lower --rate", format_count(*packets), format_duration(*ns))]
+    #[error("the file is too slow: {}, {} in all; put it on a faster disk or into memory (/dev/shm), give --buffer more, or lower --rate", unread(*packets), format_duration(*ns))]
     FileSlow {
         /// Packets that left late because of it.
         packets: u64,
@@ -136,7 +138,18 @@ fn silence(role: Role) -> &'static str {
     match role {
         Role::Reflect => "no packet was received: is the sender running, and does it reach this port?",
         Role::Capture | Role::Forward => "no packet was received: is anything sent to these ports?",
-        Role::Send | Role::SendOnly => "nothing was received",
+        Role::Send | Role::SendOnly | Role::Replay => "nothing was received",
+    }
+}
+
+/// What a file did not give in time; none that came was late where it gave nothing to the end.
+fn unread(packets: u64) -> String {
+    match packets {
+        0 => "it gave nothing more while packets were due".to_owned(),
+        packets => format!(
+            "{} packets were due before they had been read",
+            format_count(packets)
+        ),
     }
 }
 

@@ -509,6 +509,32 @@ fn the_port_and_the_file_are_named() {
     assert!(text(&short).starts_with("a.pcapng lacks 5 bytes"));
 }
 
+/// A replay has no flags for more senders, and a file that gave nothing more has no late packets.
+#[test]
+fn a_replay_is_told_what_it_can_do() {
+    let slow = Evidence {
+        role: Role::Replay,
+        received: 0,
+        sent: 5_000_000,
+        ..good()
+    };
+    let text = only_reason(&slow, "underoffered");
+    assert!(
+        text.contains("--cores") && !text.contains("--tx-queues"),
+        "{text}"
+    );
+    let stalled = |packets| Evidence {
+        role: Role::Replay,
+        received: 0,
+        starved: (packets, 2_000_000_000),
+        ..good()
+    };
+    let text = only_reason(&stalled(0), "file_slow");
+    assert!(text.contains("nothing more while packets were due, 2"), "{text}");
+    let text = only_reason(&stalled(7), "file_slow");
+    assert!(text.contains("7 packets were due before"), "{text}");
+}
+
 /// Two of our ports may be the ends of a path that only forwards: then all come as they were sent, and nobody told us his
 /// address.
 #[test]

@@ -47,6 +47,8 @@ pub struct ActiveReplay {
     /// Packets that had been read when the worker ended, and that it had not taken: those due before the end, and the others.
     pub left: [u64; 2],
     pub is_paced: bool,
+    /// The capture comes through a pipe, from whoever writes it when they will.
+    pub is_stream: bool,
     feed: Feed,
     reader: Option<ReaderSide>,
     draining: Option<Waiting>,
@@ -96,6 +98,7 @@ impl ActiveReplay {
             .context("a port without queues")?;
         stage.transmit((0, "replay"), 0, tx, Queue(task, leave));
         let carries = longest - FRAME_OVERHEAD + HEAD_LEN;
+        let is_stream = input.len.is_none();
         let reader = ReaderSide::start(input, (filler, timetable, stage.clock), &plan, carries)?;
         Ok(Self {
             place: QueuePlace {
@@ -110,6 +113,7 @@ impl ActiveReplay {
             came: Came::default(),
             left: [0; 2],
             is_paced,
+            is_stream,
             feed,
             reader: Some(reader),
             draining: None,

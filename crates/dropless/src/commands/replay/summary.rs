@@ -1,7 +1,7 @@
 //! The ledger, the verdict and the summary of a replay.
 
 use measure::place::{CUT_OFF, HELD, TX_DROPPED, TX_ERROR, TX_HELD};
-use measure::units::{LAYER1_OVERHEAD_BYTES, RateSpec};
+use measure::units::{LAYER1_OVERHEAD_BYTES, RateSpec, format_duration};
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, Clock, Hindrance, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
@@ -27,9 +27,16 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         .get()
         .saturating_sub(counters.first_ticks.get()));
     let planned_ns = job.is_paced.then(|| ns(counters.due_ticks.get()));
+    let result = job.result();
+    // What came late was sent late by its input, whatever the worker could do.
+    let fed_late_ns = ns(counters.starved_ticks.get());
+    let silent_ns = silent(ns(result.starved), planned_ns, taken);
+    let is_timed = matches!(job.plan.rate(), Ok(ReplayRate::Times(_)));
+    // By the times of a stream nobody knows whether a packet was due that did not come.
+    let unread_ns = silent_ns.filter(|_| !(is_timed && job.is_stream));
     let starved = StarvedSummary {
-        times: counters.starved.get(),
-        ns: ns(counters.starved_ticks.get()),
+        times: counters.starved.get() + u64::from(unread_ns.is_some()),
+        ns: fed_late_ns + unread_ns.unwrap_or(0),
         packets: counters.late_by_file.get(),
     };
     let (late, gap_error) = (
@@ -43,12 +50,11 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     // From the first packet on there is one gap less than there are packets.
     let per_second =
         |packets: u64, ns: u64| (ns > 0).then(|| packets.saturating_sub(1) as f64 / (ns as f64 / 1e9));
-    let result = job.result();
     let held = result.held + job.left[0];
-    let is_slow = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS);
+    let is_slow = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS + fed_late_ns);
     // How far behind it is was shown by what it took last, unless it took nothing more.
     let overdue_ns = result.overdue().map_or(0, ns);
-    let stuck_ns = result.ended_at.filter(|_| overdue_ns > BEHIND_NS).map(ns);
+    let stuck_ns = result.ended_at.filter(|_| overdue_ns > BEHIND_NS + fed_late_ns).map(ns);
     let asked_pps = match (job.plan.rate(), stuck_ns) {
         (Ok(ReplayRate::Rate(RateSpec::Pps(pps))), Some(_)) => Some(pps),
         (_, Some(lasted_ns)) => per_second(taken + held, lasted_ns),
@@ -72,10 +78,14 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
             .error
             .clone()
             .filter(|_| !(ending.is_interrupted && job.plan.is_stdin())),
-        starved: (starved.packets, starved.ns),
-        ..ending.evidence(Role::SendOnly)
+        // Where nothing is due nothing can be late.
+        starved: if job.is_paced { (starved.packets, starved.ns) } else { (0, 0) },
+        ..ending.evidence(Role::Replay)
     });
-    ending.notes.extend(notes(job, &ending, &ledger));
+    ending.notes.extend(notes(job, &ending, (&ledger, &starved)));
+    if unread_ns.is_none() {
+        ending.notes.extend(silent_ns.map(silence));
+    }
     let rate_tx_pps = per_second(ledger.left, took_ns).unwrap_or(0.0);
     let mean_bytes = counters.wire_bytes.get() as f64 / taken.max(1) as f64;
     let mut summary = ReplaySummary {
@@ -110,6 +120,21 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     summary.ledger = ledger;
     summary.expectations = expect::evaluate(&job.plan.expect, &summary);
     summary
+}
+
+/// For how long a packet was missing at the end, ns, where nothing had come for `starved_ns`: the next one may have been due no
+/// sooner than the others were.
+fn silent(starved_ns: u64, planned_ns: Option<u64>, taken: u64) -> Option<u64> {
+    let gap_ns = planned_ns.unwrap_or(0) / taken.saturating_sub(1).max(1);
+    Some(starved_ns.saturating_sub(gap_ns)).filter(|silent| *silent > BEHIND_NS)
+}
+
+fn silence(silent_ns: u64) -> Note {
+    let text = format!(
+        "the input gave nothing for the last {}, and had not ended",
+        format_duration(silent_ns)
+    );
+    Note::new("input_silent", text)
 }
 
 /// What kept the packets from leaving, the oldest of which was overdue by so much at the end: what was held up before was
@@ -184,7 +209,11 @@ fn in_ns(ticks: &Histogram, clock: &Clock) -> Percentiles {
     }
 }
 
-fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note> {
+fn notes(
+    job: &ActiveReplay,
+    ending: &Ending<'_>,
+    (ledger, starved): (&Balance, &StarvedSummary),
+) -> Vec<Note> {
     let mut notes = Vec::new();
     if ending.is_interrupted {
         notes.push(Note::new(
@@ -225,14 +254,13 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
             counted(read.too_long.get(), "packet")
         ),
     );
-    let starved = job.counters.starved.get();
     tell(
-        starved > 0 && !job.is_paced,
+        starved.times > 0 && !job.is_paced,
         "file_slow",
         format!(
             "the port waited {} times for the file, {} in all: it could send faster than the file is read",
-            count(starved),
-            measure::units::format_duration(ending.clock.ns_from_ticks(job.counters.starved_ticks.get()))
+            count(starved.times),
+            format_duration(starved.ns)
         ),
     );
     notes.extend(sent_more(ledger));
@@ -272,7 +300,7 @@ fn of_times(times: &TimesSummary, is_timed: bool) -> Vec<Note> {
                 "{} longer than --max-gap {} cut, by {} in all",
                 counted(times.cut, "gap"),
                 if times.cut == 1 { "was" } else { "were" },
-                measure::units::format_duration(times.cut_ns)
+                format_duration(times.cut_ns)
             ),
         ),
     ];
@@ -306,6 +334,16 @@ mod tests {
             |left| sent_more(&Balance::of(10, left, [(Place::named(CUT_OFF), 2)])).map(|note| note.code);
         assert_eq!(told(8), None);
         assert_eq!(told(9).as_deref(), Some("port_sent_more"));
+    }
+
+    #[test]
+    fn an_input_is_silent_once_its_next_packet_is_overdue() {
+        let second = 1_000_000_000;
+        assert_eq!(silent(second, None, 0), Some(second));
+        assert_eq!(silent(BEHIND_NS, Some(0), 1), None);
+        // One a second: the next was not due yet.
+        assert_eq!(silent(second, Some(4 * second), 5), None);
+        assert_eq!(silent(3 * second, Some(4 * second), 5), Some(2 * second));
     }
 
     #[test]
