@@ -115,6 +115,32 @@ fn a_pipe_is_read_as_it_comes_and_one_that_is_too_slow_is_named() {
     assert!(starved["times"].as_u64() > Some(0), "{run}");
 }
 
+/// `--duration` is that of sending, and not over while the first packets are waited for; and what came in time is not all that
+/// was due.
+#[test]
+fn a_pipe_that_stalls_to_the_end_is_named() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let pipe = lab.path("stalls").display().to_string();
+    mkfifo(Path::new(&pipe), Mode::S_IRWXU).expect("a pipe");
+    let running = lab.dropless(&[
+        "replay",
+        &pipe,
+        "--json",
+        "--port=null",
+        "--rate=10kpps",
+        "--duration=300ms",
+    ]);
+    let running = running.spawn();
+    let writer = std::fs::OpenOptions::new().write(true).open(&pipe);
+    let mut writer = writer.expect("a reader");
+    writer.write_all(&PLAIN.bytes(&frames(40, 0))).expect("a reader");
+    let run = running.wait(STARTING);
+    assert_invalid(&run, "nothing more while packets were due");
+    assert_balanced(&run);
+    assert_eq!((run.number("sent"), run.number("read")), (40, 40), "{run}");
+    assert_eq!(run.json()["starved"]["times"], 1, "{run}");
+}
+
 #[test]
 fn a_pipe_that_nobody_writes_to_is_waited_for_until_an_interrupt() {
     let Some(lab) = require(&NEEDS) else { return };

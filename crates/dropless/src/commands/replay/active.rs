@@ -9,7 +9,7 @@ use dataplane::io::{Allocate, Transmit};
 use dataplane::replay::feed::{Feed, feed};
 use dataplane::replay::{ReplayCounters, ReplayPlan as TaskPlan, ReplayResult, ReplayTask};
 use dataplane::slot::{Fill, Slot};
-use measure::QueueSummary;
+use measure::{QueueSummary, Ticks};
 use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER};
 use report::published::{self, State, Totals};
 use report::rundir::RunDir;
@@ -137,12 +137,20 @@ impl ActiveReplay {
         self.totals.get().copied().unwrap_or_default()
     }
 
+    /// For how long it has sent. One that cannot begin ends, too: what it is to send first is waited for, and the worker.
+    fn lasted(&self, look: &Look<'_, '_>) -> Duration {
+        match self.counters.first_ticks.get() {
+            0 => look.elapsed().saturating_sub(2 * FILL),
+            first => look.since(Ticks(first)),
+        }
+    }
+
     fn is_over(&self, look: &Look<'_, '_>) -> bool {
         let planned = self.plan.duration_ns.map(Duration::from_nanos);
         look.is_interrupted
             || look.worker_died
             || self.counters.done.get() == 1
-            || planned.is_some_and(|planned| look.elapsed() >= planned)
+            || planned.is_some_and(|planned| self.lasted(look) >= planned)
             || look.ports.iter().any(OpenPort::is_gone)
             || look.has_lost_link_for(self.plan.machine.wait_ns)
     }
