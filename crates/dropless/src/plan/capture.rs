@@ -126,7 +126,7 @@ pub struct FilesPlan {
 }
 
 impl FilesPlan {
-    /// Bytes of a file, at least: two segments of the ring.
+    /// Bytes of a file, at least: a segment of the ring, and room for its head and end.
     pub const SIZE_MIN: u64 = 2 * RingPlan::SEGMENT_LEN as u64;
 
     /// Whether there are several.
@@ -216,7 +216,7 @@ impl CapturePlan {
             ensure_about!(
                 "--file-size",
                 size >= FilesPlan::SIZE_MIN,
-                "--file-size of {size} bytes: a file has two segments of the ring at least; use 2MiB ({} bytes) or more",
+                "--file-size of {size} bytes: a file has a segment of the ring (1 MiB) at least, its head and its end; use 2MiB ({} bytes) or more",
                 FilesPlan::SIZE_MIN
             );
         }
