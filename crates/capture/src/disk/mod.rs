@@ -111,7 +111,9 @@ impl Disk {
         }
         self.begin(now)?;
         let is_idle = self.pending.is_empty() && self.refused_at.is_none();
-        if is_idle && now.duration_since(self.flushed_at) >= self.flush {
+        // A file ends when its time is over, whenever the next flush is due.
+        let is_to_end = self.is_old(now) && self.asked_to_close != Some(self.consumer.next_segment());
+        if is_idle && (is_to_end || now.duration_since(self.flushed_at) >= self.flush) {
             self.flushed_at = now;
             self.flush(now)?;
         }

@@ -166,14 +166,20 @@ fn a_file_is_whole_at_every_moment() {
     assert!(numbers(dir.path()).into_iter().eq(0..count));
 }
 
-/// A link on which little goes by: files end by time all the same, each with packets.
+/// A link on which little goes by: files end by time all the same, each with packets, also long before the next flush.
 #[test]
 fn files_end_at_their_time_on_a_quiet_link() {
+    for flush in [Duration::ZERO, Duration::from_secs(3600)] {
+        files_end_at_their_time(flush);
+    }
+}
+
+fn files_end_at_their_time(flush: Duration) {
     let dir = tempfile::tempdir().unwrap();
     let (mut producer, ring) = ring(4);
     let rotating = Policy {
         every: Some(Duration::ZERO),
-        flush: Duration::ZERO,
+        flush,
         ..policy(dir.path())
     };
     let mut disk = disk((&mut producer, &ring), rotating);
