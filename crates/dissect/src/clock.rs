@@ -48,8 +48,13 @@ impl Clock {
             text.put("--:--:--.------");
             return;
         };
-        let second = time_ns.div_euclid(SECOND_NS);
-        let fraction = time_ns.rem_euclid(SECOND_NS) as u32;
+        let (mut second, mut fraction) = (time_ns.div_euclid(SECOND_NS), time_ns.rem_euclid(SECOND_NS));
+        if time_ns < 0 && self.format == TimeFormat::Epoch {
+            // A number's sign is that of all of it.
+            text.byte(b'-');
+            (second, fraction) = ((time_ns / SECOND_NS).abs(), (time_ns % SECOND_NS).abs());
+        }
+        let fraction = fraction as u32;
         if self.second != Some(second) {
             self.begin(second);
         }
@@ -128,6 +133,14 @@ mod tests {
             said(TimeFormat::Date, Some(i64::MIN), 6),
             "1677-09-21 00:12:43.145224"
         );
+        for (time_ns, expected) in [
+            (-500_000_000, "-0.500000000"),
+            (-1_500_000_000, "-1.500000000"),
+            (-2_000_000_000, "-2.000000000"),
+            (i64::MIN, "-9223372036.854775808"),
+        ] {
+            assert_eq!(said(TimeFormat::Epoch, Some(time_ns), 9), expected);
+        }
     }
 
     /// Each second has its own hour, also where the clock is put on in between.
