@@ -2,6 +2,7 @@
 
 mod active;
 pub mod args;
+mod pace;
 mod reader;
 mod summary;
 

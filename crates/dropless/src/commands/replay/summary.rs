@@ -11,12 +11,10 @@ use report::number::{count, counted};
 use report::published::State;
 
 use super::active::ActiveReplay;
+use super::pace::{BEHIND_NS, behind, silence, silent};
 use crate::run;
 use crate::run::close::{Ending, PortEnd, thrown_away};
 use crate::run::workers::STALL_NS;
-
-/// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
-const BEHIND_NS: u64 = 100_000_000;
 
 pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let (dir, counters) = (ending.dir, &job.counters);
@@ -86,6 +84,8 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     if unread_ns.is_none() {
         ending.notes.extend(silent_ns.map(silence));
     }
+    let planned = planned_ns.filter(|_| verdict.reasons.is_empty());
+    ending.notes.extend(planned.and_then(|planned_ns| behind(taken, planned_ns, took_ns)));
     let rate_tx_pps = per_second(ledger.left, took_ns).unwrap_or(0.0);
     let mean_bytes = counters.wire_bytes.get() as f64 / taken.max(1) as f64;
     let mut summary = ReplaySummary {
@@ -120,21 +120,6 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     summary.ledger = ledger;
     summary.expectations = expect::evaluate(&job.plan.expect, &summary);
     summary
-}
-
-/// For how long a packet was missing at the end, ns, where nothing had come for `starved_ns`: the next one may have been due no
-/// sooner than the others were.
-fn silent(starved_ns: u64, planned_ns: Option<u64>, taken: u64) -> Option<u64> {
-    let gap_ns = planned_ns.unwrap_or(0) / taken.saturating_sub(1).max(1);
-    Some(starved_ns.saturating_sub(gap_ns)).filter(|silent| *silent > BEHIND_NS)
-}
-
-fn silence(silent_ns: u64) -> Note {
-    let text = format!(
-        "the input gave nothing for the last {}, and had not ended",
-        format_duration(silent_ns)
-    );
-    Note::new("input_silent", text)
 }
 
 /// What kept the packets from leaving, the oldest of which was overdue by so much at the end: what was held up before was
@@ -334,16 +319,6 @@ mod tests {
             |left| sent_more(&Balance::of(10, left, [(Place::named(CUT_OFF), 2)])).map(|note| note.code);
         assert_eq!(told(8), None);
         assert_eq!(told(9).as_deref(), Some("port_sent_more"));
-    }
-
-    #[test]
-    fn an_input_is_silent_once_its_next_packet_is_overdue() {
-        let second = 1_000_000_000;
-        assert_eq!(silent(second, None, 0), Some(second));
-        assert_eq!(silent(BEHIND_NS, Some(0), 1), None);
-        // One a second: the next was not due yet.
-        assert_eq!(silent(second, Some(4 * second), 5), None);
-        assert_eq!(silent(3 * second, Some(4 * second), 5), Some(2 * second));
     }
 
     #[test]
