@@ -183,6 +183,11 @@ impl Active for ActiveReplay {
         }
     }
 
+    fn says(&mut self) -> Option<String> {
+        let reader = self.reader.as_mut().filter(|_| self.counters.sent.get() > 0)?;
+        reader.pauses.line(self.counters.due_ticks.get())
+    }
+
     fn status(&self, _look: &Look<'_, '_>) -> State {
         let counters = &self.counters;
         let unsent = self.read.places().iter().map(|(_, count)| count).sum();

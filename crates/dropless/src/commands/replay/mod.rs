@@ -3,6 +3,7 @@
 mod active;
 pub mod args;
 mod pace;
+mod pauses;
 mod reader;
 mod summary;
 

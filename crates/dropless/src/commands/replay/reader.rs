@@ -10,11 +10,13 @@ use anyhow::{Context, Result, bail, ensure};
 use capture::input::{InputError, LinkType, Packet, Reader};
 use dataplane::replay::feed::{Filler, Planned};
 use measure::place::{NOT_ETHERNET, SNAPPED, TOO_LONG, TOO_SHORT};
-use measure::{Clock, Counter, TimesSummary, Timetable};
+use measure::{Clock, Counter, ReplayRate, TimesSummary, Timetable};
 
 use crate::about::ensure_about;
 use crate::plan::{ReplayPlan, Snapped};
 use crate::run::capture_input::CaptureInput;
+
+use super::pauses::{Finder, Pauses, pauses};
 
 /// From one look for room to the next.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
@@ -115,6 +117,8 @@ pub struct Came {
 /// The thread as control sees it.
 pub struct ReaderSide {
     pub counters: Arc<ReadCounters>,
+    /// Of a capture whose own times are kept.
+    pub pauses: Pauses,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Came>,
 }
@@ -129,7 +133,10 @@ impl ReaderSide {
     ) -> Result<Self> {
         let counters = Arc::<ReadCounters>::default();
         let stop = Arc::<AtomicBool>::default();
+        let (finder, pauses) = pauses(clock);
+        let is_timed = matches!(plan.rate()?, ReplayRate::Times(_));
         let mut reading = Reading {
+            finder: is_timed.then_some(finder),
             filler,
             timetable,
             clock,
@@ -151,6 +158,7 @@ impl ReaderSide {
         });
         Ok(Self {
             counters,
+            pauses,
             stop,
             thread: thread.context("cannot start the thread that reads the capture")?,
         })
@@ -177,6 +185,8 @@ impl ReaderSide {
 
 /// The thread's own.
 struct Reading {
+    /// None where the pauses are as long as the user has asked for.
+    finder: Option<Finder>,
     filler: Filler,
     timetable: Timetable,
     clock: Clock,
@@ -270,6 +280,9 @@ impl Reading {
 
     fn give(&mut self, data: &[u8], len: usize, (position, is_snapped): (u64, bool)) -> bool {
         let at = self.clock.ticks_from_ns(self.timetable.due_ns(len));
+        if let Some(finder) = &mut self.finder {
+            finder.look(at);
+        }
         let mut bytes = data;
         if len > data.len() {
             self.padded.clear();
