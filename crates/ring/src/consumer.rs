@@ -20,6 +20,8 @@ pub struct Packet<'r> {
     pub original_len: u32,
     /// Its bytes.
     pub data: &'r [u8],
+    /// Its block of pcapng, whose options say more of it; empty where the ring is damaged.
+    pub block: &'r [u8],
 }
 
 /// Packets of one segment that were committed together, or since the last look.
@@ -59,8 +61,11 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 fn packet<'r>(bytes: &'r [u8], entry: &[u8]) -> Result<Packet<'r>, RingError> {
     let read = || {
         let (at, len) = (word(entry, 0)? as usize, word(entry, 4)? as usize);
-        let head = bytes.get(at.checked_sub(PACKET_HEAD)?..at)?;
+        let begin = at.checked_sub(PACKET_HEAD)?;
+        let head = bytes.get(begin..at)?;
+        let block = bytes[begin..].get(..word(head, 4)? as usize);
         Some(Packet {
+            block: block.unwrap_or_default(),
             interface: word(head, 8)?,
             time_ns: u64::from(word(head, 12)?) << 32 | u64::from(word(head, 16)?),
             original_len: word(head, 24)?,

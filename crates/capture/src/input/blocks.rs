@@ -95,6 +95,19 @@ impl Blocks {
         Ok(Step::Packet(found, len))
     }
 
+    /// The packet of a block that this machine wrote, of one of these interfaces.
+    pub fn packet_of(block: &[u8], interfaces: &[Interface]) -> Result<Found, &'static str> {
+        let blocks = Self {
+            is_big_endian: cfg!(target_endian = "big"),
+            ..Self::default()
+        };
+        let interface = blocks.u32(block, 8)? as usize;
+        if interface >= interfaces.len() {
+            return Err(UNDESCRIBED);
+        }
+        blocks.stamped(block, interface, interfaces)
+    }
+
     #[inline]
     fn u32(&self, bytes: &[u8], at: usize) -> Result<u32, &'static str> {
         let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
@@ -189,9 +202,7 @@ impl Blocks {
 
     fn place(&self, interface: u32) -> Result<usize, &'static str> {
         let place = self.section.get(interface as usize);
-        place
-            .copied()
-            .ok_or("a packet is of an interface that was not described")
+        place.copied().ok_or(UNDESCRIBED)
     }
 
     #[inline]
@@ -320,4 +331,5 @@ impl Blocks {
     }
 }
 
+const UNDESCRIBED: &str = "a packet is of an interface that was not described";
 const SHORT: &str = "a block is too short for what it is";

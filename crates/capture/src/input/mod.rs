@@ -19,6 +19,7 @@ pub use interface::{Interface, LinkType, Resolution};
 pub use step::RECORD_MAX;
 
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::pcapng::Direction;
@@ -51,6 +52,33 @@ pub struct Packet<'r> {
     pub queue: Option<u32>,
     /// The first comment on it, where the file has one: bytes that anybody may have written.
     pub comment: Option<&'r [u8]>,
+}
+
+impl<'r> Packet<'r> {
+    /// The packet of a block of pcapng as this machine writes it, as in a ring: of one of `interfaces`.
+    ///
+    /// # Errors
+    /// What contradicts itself in it.
+    pub fn of_block(block: &'r [u8], interfaces: &'r [Interface]) -> Result<Self, &'static str> {
+        let found = Blocks::packet_of(block, interfaces)?;
+        Ok(Self::at(found, interfaces, |range| &block[range]))
+    }
+
+    #[inline]
+    fn at(found: Found, interfaces: &'r [Interface], bytes: impl Fn(Range<usize>) -> &'r [u8]) -> Self {
+        Self {
+            interface: &interfaces[found.interface],
+            interface_index: found.interface,
+            interface_count: interfaces.len(),
+            time_ns: found.time_ns,
+            original_len: found.original_len,
+            data: bytes(found.data),
+            direction: found.direction,
+            dropped: found.dropped,
+            queue: found.queue,
+            comment: found.comment.map(bytes),
+        }
+    }
 }
 
 /// Reads a capture file, packet by packet.
@@ -226,18 +254,7 @@ impl Reader {
 
     #[inline]
     fn packet(&self, found: Found) -> Packet<'_> {
-        Packet {
-            interface: &self.interfaces[found.interface],
-            interface_index: found.interface,
-            interface_count: self.interfaces.len(),
-            time_ns: found.time_ns,
-            original_len: found.original_len,
-            data: self.window.at(found.data),
-            direction: found.direction,
-            dropped: found.dropped,
-            queue: found.queue,
-            comment: found.comment.map(|comment| self.window.at(comment)),
-        }
+        Packet::at(found, &self.interfaces, |range| self.window.at(range))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read};
 
-use capture::input::{InputError, Reader};
+use capture::input::{InputError, Packet, Reader};
 use capture::pcapng::{self, Direction, Interface, PacketHead, WORKLIST_OVERHEAD};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -206,4 +206,37 @@ fn three() -> Vec<Sample> {
         data: vec![number; 60],
     };
     (1..4).map(sample).collect()
+}
+
+/// What a ring has of a packet is a block by itself, in which all is found that a file would say.
+#[test]
+fn a_block_by_itself_says_all_of_its_packet() {
+    let preamble = pcapng::preamble("test", &[Interface::default(), Interface::default()]);
+    let mut described = reader(&preamble, 100).unwrap();
+    assert!(described.next_packet().unwrap().is_none());
+    let head = PacketHead {
+        interface: 1,
+        time_ns: 1_700_000_000_123_456_789,
+        original_len: 90,
+        queue: Some(3),
+        direction: Some(Direction::Out),
+        dropped: 7,
+    };
+    let mut block = vec![0; head.block_len(61)];
+    head.write(&mut block, 61, [&[9; 61][..]]);
+    let interfaces = described.interfaces();
+    let packet = Packet::of_block(&block, interfaces).unwrap();
+    assert_eq!((packet.interface_index, packet.data), (1, &[9; 61][..]));
+    assert_eq!(
+        (packet.time_ns, packet.original_len),
+        (Some(head.time_ns as i64), 90)
+    );
+    assert_eq!(
+        (packet.queue, packet.direction, packet.dropped),
+        (head.queue, head.direction, Some(7))
+    );
+    assert!(Packet::of_block(&block, &interfaces[..1]).is_err());
+    for len in 0..block.len() {
+        let _ = Packet::of_block(&block[..len], interfaces);
+    }
 }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use capture::input::{Interface, Packet, Reader};
 use capture::ring::share::Joined;
 use report::Console;
@@ -51,22 +51,8 @@ fn take(joined: &mut Joined, interfaces: &[Interface], reading: &mut Reading) ->
             break;
         };
         for packet in packets.iter() {
-            let packet = packet?;
-            let index = packet.interface as usize;
-            let told = Packet {
-                interface: interfaces
-                    .get(index)
-                    .context("the ring is damaged: a packet is of an interface that it did not describe")?,
-                interface_index: index,
-                interface_count: interfaces.len(),
-                time_ns: i64::try_from(packet.time_ns).ok(),
-                original_len: packet.original_len,
-                data: packet.data,
-                direction: None,
-                dropped: None,
-                queue: None,
-                comment: None,
-            };
+            let told = Packet::of_block(packet?.block, interfaces);
+            let told = told.map_err(|what| anyhow!("the ring is damaged: {what}"))?;
             reading.take(&told)?;
             if reading.is_over() {
                 return Ok(());
