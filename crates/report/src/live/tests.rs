@@ -123,7 +123,7 @@ fn a_reader_who_goes_ends_the_display_only() {
 #[test]
 fn a_reader_who_takes_nothing_keeps_nobody_waiting() {
     for style in [None, Some(Style::plain())] {
-        let (mut pipe, writer) = std::io::pipe().unwrap();
+        let (mut pipe, writer) = io::pipe().unwrap();
         let mut live = Live::onto(Box::new(writer), style);
         for second in 1..5000 {
             live.update(&at(second * 1000));

@@ -121,7 +121,9 @@ fn what_failed_or_is_missing_is_told_of_many_runs() {
         report::RunDir::create(&dir.path().join("failed"), "send", std::time::SystemTime::now()).unwrap();
     run.write_result(&common::lossy()).unwrap();
     let mut runs = vec![load::load(run.path()).unwrap(); 5];
-    runs.iter_mut().for_each(|run| run.path = PathBuf::from("runs/1"));
+    for run in &mut runs {
+        run.path = PathBuf::from("runs/1");
+    }
     assert_eq!((runs[0].failed(), runs[0].missing.is_empty()), (1, false));
 
     let text = terminal::runs(&runs, &Style::plain());

@@ -257,7 +257,9 @@ mod tests {
         let told = stand(&layers);
         assert_eq!((told.heard, told.asked, told.answered), (1, 0, 0));
         assert_eq!(told.refused, None, "those that were read are not refused");
-        let failed = |layers: &Layers| [stand(layers).failed, layers.failures()].map(|note| note.map(|note| note.code));
+        let failed = |layers: &Layers| {
+            [stand(layers).failed, layers.failures()].map(|note| note.map(|note| note.code))
+        };
         assert_eq!(failed(&layers), ["rules_failed"; 2].map(|code| Some(code.into())));
         let said = layers.says();
         assert!(

@@ -44,14 +44,11 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         source: input.name.clone(),
         mode: "replay".into(),
         dry_run: plan.dry_run,
-        rules: plan
-            .rules
-            .as_ref()
-            .map_or_else(String::new, |path| path.display().to_string()),
+        rules: plan.rules.as_deref().map_or_else(String::new, |path| path.display().to_string()),
         ..GuardSummary::default()
     };
-    let mut behind_ns = 0;
-    let (mut first_ns, mut now_ns, mut at, mut back, mut timeless) = (None, 0, 0_u64, 0_u64, 0_u64);
+    let (mut first_ns, mut now_ns, mut behind_ns) = (None, 0, 0);
+    let (mut at, mut back, mut timeless) = (0_u64, 0_u64, 0_u64);
     while !interrupt.is_set() {
         let packet = match reader.next_packet() {
             Ok(Some(packet)) => packet,
@@ -72,8 +69,8 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
             input.name
         );
         // Events tell times since 1970.
-        let time_ns = packet.time_ns.and_then(|time_ns| u64::try_from(time_ns).ok());
-        let mut time_ns = time_ns.map(|time_ns| time_ns.saturating_add(behind_ns).min(LAST_NS));
+        let since_1970 = packet.time_ns.and_then(|time_ns| u64::try_from(time_ns).ok());
+        let mut time_ns = since_1970.map(|time_ns| time_ns.saturating_add(behind_ns).min(LAST_NS));
         timeless += u64::from(time_ns.is_none());
         back += u64::from(time_ns.is_some_and(|time_ns| time_ns < now_ns));
         if let Some(time_ns) = time_ns.as_mut().filter(|time_ns| **time_ns + BACK_NS < now_ns) {
@@ -117,8 +114,9 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         summary.notes.push(Note::new("times_go_back", text));
     }
     if timeless > 0 {
-        let text =
-            format!("{timeless} packets of the file have no time, or one before 1970; they count at that of the one before");
+        let text = format!(
+            "{timeless} packets of the file have no time, or one before 1970; they count at that of the one before"
+        );
         summary.notes.push(Note::new("no_times", text));
     }
     if summary.reasons.is_empty() {

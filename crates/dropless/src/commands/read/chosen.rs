@@ -70,12 +70,23 @@ mod tests {
 
     /// A file of link type NULL with one UDP datagram, as a machine of either byte order writes it.
     fn file(word: fn(u32) -> [u8; 4]) -> Vec<u8> {
-        let version = if word(1)[0] == 1 { [2, 0, 4, 0] } else { [0, 2, 0, 4] };
+        let version = if word(1)[0] == 1 {
+            [2, 0, 4, 0]
+        } else {
+            [0, 2, 0, 4]
+        };
         let mut ip = [0; 28];
         (ip[0], ip[3], ip[9]) = (0x45, 28, 17);
         let head = [0xA1B2_C3D4, 0, 0, 262_144, 0].map(word);
         let record = [0, 0, 32, 32, 2].map(word);
-        [&head[0], &version, head[1..].as_flattened(), record.as_flattened(), &ip].concat()
+        [
+            &head[0],
+            &version,
+            head[1..].as_flattened(),
+            record.as_flattened(),
+            &ip,
+        ]
+        .concat()
     }
 
     #[test]

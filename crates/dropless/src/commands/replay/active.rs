@@ -9,8 +9,8 @@ use dataplane::io::{Allocate, Transmit};
 use dataplane::replay::feed::{Feed, feed};
 use dataplane::replay::{ReplayCounters, ReplayPlan as TaskPlan, ReplayResult, ReplayTask};
 use dataplane::slot::{Fill, Slot};
-use measure::{QueueSummary, Ticks};
 use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER};
+use measure::{QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rundir::RunDir;
 

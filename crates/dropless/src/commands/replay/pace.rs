@@ -62,7 +62,11 @@ mod tests {
         let (ms, second) = (1_000_000, 1_000_000_000);
         let note = behind(10_001, ms, 10 * ms).expect("a note");
         assert_eq!(note.code, "behind");
-        assert!(note.text.contains("1.000 Mpps in the place of 10.00 Mpps"), "{}", note.text);
+        assert!(
+            note.text.contains("1.000 Mpps in the place of 10.00 Mpps"),
+            "{}",
+            note.text
+        );
         assert!(behind(10_001, second, second + 2 * ms).is_some());
         // A stall that nobody is told of, and a thousandth of the time.
         assert!(behind(10, ms, 2 * ms).is_none());

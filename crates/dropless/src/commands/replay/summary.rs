@@ -52,7 +52,10 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let is_slow = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS + fed_late_ns);
     // How far behind it is was shown by what it took last, unless it took nothing more.
     let overdue_ns = result.overdue().map_or(0, ns);
-    let stuck_ns = result.ended_at.filter(|_| overdue_ns > BEHIND_NS + fed_late_ns).map(ns);
+    let stuck_ns = result
+        .ended_at
+        .filter(|_| overdue_ns > BEHIND_NS + fed_late_ns)
+        .map(ns);
     let asked_pps = match (job.plan.rate(), stuck_ns) {
         (Ok(ReplayRate::Rate(RateSpec::Pps(pps))), Some(_)) => Some(pps),
         (_, Some(lasted_ns)) => per_second(taken + held, lasted_ns),
@@ -77,7 +80,11 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
             .clone()
             .filter(|_| !(ending.is_interrupted && job.plan.is_stdin())),
         // Where nothing is due nothing can be late.
-        starved: if job.is_paced { (starved.packets, starved.ns) } else { (0, 0) },
+        starved: if job.is_paced {
+            (starved.packets, starved.ns)
+        } else {
+            (0, 0)
+        },
         ..ending.evidence(Role::Replay)
     });
     ending.notes.extend(notes(job, &ending, (&ledger, &starved)));
@@ -85,7 +92,9 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ending.notes.extend(silent_ns.map(silence));
     }
     let planned = planned_ns.filter(|_| verdict.reasons.is_empty());
-    ending.notes.extend(planned.and_then(|planned_ns| behind(taken, planned_ns, took_ns)));
+    ending
+        .notes
+        .extend(planned.and_then(|planned_ns| behind(taken, planned_ns, took_ns)));
     let rate_tx_pps = per_second(ledger.left, took_ns).unwrap_or(0.0);
     let mean_bytes = counters.wire_bytes.get() as f64 / taken.max(1) as f64;
     let mut summary = ReplaySummary {
