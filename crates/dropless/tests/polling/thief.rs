@@ -408,10 +408,16 @@ fn packets_missed_in_a_run_are_charged_to_the_thief() {
     assert_eq!(missed, run.number("ports.0.rx_missed"), "{run}");
     assert_eq!(missed, run.number("ledger.lost_at.rx_missed"), "{run}");
     assert!(run.number("explanation.explained") <= missed, "{run}");
-    // What else this machine does may cost more packets at once, but nothing takes more of the core.
+    // What else this machine does may cost more packets at once, but no other task takes more of the core. Eight compilers do,
+    // who have one name and so are one cause.
     let causes = explanation["causes"].as_array().expect("causes").iter();
+    let is_several = |cause: &Value| {
+        cause["cause"]
+            .as_str()
+            .is_some_and(|name| name.ends_with(" tasks)"))
+    };
     let most = causes
-        .filter(|cause| cause["core"] == WORKER)
+        .filter(|cause| cause["core"] == WORKER && !is_several(cause))
         .max_by_key(|cause| cause["total_ns"].as_u64())
         .expect("a pause");
     let name = most["cause"].as_str().expect("a cause");
