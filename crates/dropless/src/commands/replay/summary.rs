@@ -28,15 +28,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let result = job.result();
     // What came late was sent late by its input, whatever the worker could do.
     let fed_late_ns = ns(counters.starved_ticks.get());
-    let silent_ns = silent(ns(result.starved), planned_ns, taken);
-    let is_timed = matches!(job.plan.rate(), Ok(ReplayRate::Times(_)));
-    // By the times of a stream nobody knows whether a packet was due that did not come.
-    let unread_ns = silent_ns.filter(|_| !(is_timed && job.is_stream));
-    let starved = StarvedSummary {
-        times: counters.starved.get() + u64::from(unread_ns.is_some()),
-        ns: fed_late_ns + unread_ns.unwrap_or(0),
-        packets: counters.late_by_file.get(),
-    };
+    let (starved, silence) = starved(job, fed_late_ns, silent(ns(result.starved), planned_ns, taken));
     let (late, gap_error) = (
         counters.late_ticks.snapshot(),
         counters.gap_error_ticks.snapshot(),
@@ -88,9 +80,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ..ending.evidence(Role::Replay)
     });
     ending.notes.extend(notes(job, &ending, (&ledger, &starved)));
-    if unread_ns.is_none() {
-        ending.notes.extend(silent_ns.map(silence));
-    }
+    ending.notes.extend(silence);
     let planned = planned_ns.filter(|_| verdict.reasons.is_empty());
     ending
         .notes
@@ -129,6 +119,27 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     summary.ledger = ledger;
     summary.expectations = expect::evaluate(&job.plan.expect, &summary);
     summary
+}
+
+/// How the input kept the worker waiting, that it was silent at the end among it; or only a note of that, where nobody knows
+/// whether a packet was due that did not come: by the times of a stream.
+fn starved(
+    job: &ActiveReplay,
+    fed_late_ns: u64,
+    silent_ns: Option<u64>,
+) -> (StarvedSummary, Option<Note>) {
+    let is_timed = matches!(job.plan.rate(), Ok(ReplayRate::Times(_)));
+    let (unread_ns, note) = if is_timed && job.is_stream {
+        (None, silent_ns.map(silence))
+    } else {
+        (silent_ns, None)
+    };
+    let starved = StarvedSummary {
+        times: job.counters.starved.get() + u64::from(unread_ns.is_some()),
+        ns: fed_late_ns + unread_ns.unwrap_or(0),
+        packets: job.counters.late_by_file.get(),
+    };
+    (starved, note)
 }
 
 /// What kept the packets from leaving, the oldest of which was overdue by so much at the end: what was held up before was
