@@ -10,8 +10,9 @@ pub const BANDS_A_DOUBLING: u32 = 4;
 const LOWEST: u32 = 5;
 /// Up to 2^37 ns, more than two minutes.
 const BANDS: usize = ((37 - LOWEST) * BANDS_A_DOUBLING) as usize;
-/// The part of the packets between two neighbouring percentiles of a row: min, p50, p90, p99, p99.9, max.
-const PARTS: [f64; 5] = [0.5, 0.4, 0.09, 0.009, 0.001];
+/// The packets between two neighbouring percentiles of a row (min, p50, p90, p99, p99.9, max), in thousandths of all: these
+/// add up without rounding.
+const PARTS: [f64; 5] = [500.0, 400.0, 90.0, 9.0, 1.0];
 
 /// Packets by bands of latency, in some intervals.
 #[derive(Clone, Debug, Default)]
@@ -19,23 +20,27 @@ pub struct Slice {
     start_ms: f64,
     end_ms: f64,
     received: f64,
-    /// Empty where nothing came back.
+    /// What is painted, in thousandths of a packet. Empty where nothing came back.
     packets: Vec<f32>,
+    /// The same with each part in the band of its slowest packet, so that no sum from below holds more than there were.
+    slowest: Vec<f64>,
 }
 
 impl Slice {
     /// The slice of one interval. Where a percentile lies there is a packet; of those between two of them nothing is known,
     /// and so half are counted with the one, half with the other.
     pub fn new(end_ms: f64, length_ms: f64, received: f64, quantiles: [Option<f64>; 6]) -> Self {
-        let mut packets = Vec::new();
+        let (mut packets, mut slowest) = (Vec::new(), Vec::new());
         if received > 0.0 && quantiles.iter().all(Option::is_some) {
             packets.resize(BANDS, 0.0);
+            slowest.resize(BANDS, 0.0);
             let bands = quantiles.map(|value| band(value.unwrap_or(0.0)));
             for (part, ends) in PARTS.iter().zip(bands.windows(2)) {
                 let (low, high) = (ends[0], ends[1].max(ends[0]));
                 let half = (received * part / 2.0) as f32;
                 packets[low] += half;
                 packets[high] += half;
+                slowest[high] += received * part;
             }
         }
         Self {
@@ -43,20 +48,25 @@ impl Slice {
             end_ms,
             received,
             packets,
+            slowest,
         }
     }
 
-    /// The upper edge of the band in which `share` of the packets are reached.
-    fn within(&self, share: f32) -> Option<f64> {
-        let all: f32 = self.packets.iter().sum();
+    /// The upper edge in ns of the band in which `share` of the packets are reached, at the latest.
+    fn within(&self, share: f64) -> Option<f64> {
+        let all: f64 = self.slowest.iter().sum();
         let mut sum = 0.0;
-        let reached = self.packets.iter().position(|packets| {
+        let reached = self.slowest.iter().position(|packets| {
             sum += packets;
             *packets > 0.0 && sum >= share * all
         });
-        // Rounding may leave the sum of all a little short.
-        let reached = reached.or_else(|| self.packets.iter().rposition(|packets| *packets > 0.0));
         reached.map(|band| edge(band + 1))
+    }
+
+    /// The same of the slowest packet: few beside very many are lost in a sum.
+    fn within_all(&self) -> Option<f64> {
+        let slowest = self.slowest.iter().rposition(|packets| *packets > 0.0);
+        slowest.map(|band| edge(band + 1))
     }
 }
 
@@ -75,9 +85,12 @@ impl Merge for Slice {
         self.end_ms = later.end_ms;
         self.received += later.received;
         if self.packets.is_empty() {
-            self.packets = later.packets;
+            (self.packets, self.slowest) = (later.packets, later.slowest);
         } else {
             for (band, more) in self.packets.iter_mut().zip(&later.packets) {
+                *band += more;
+            }
+            for (band, more) in self.slowest.iter_mut().zip(&later.slowest) {
                 *band += more;
             }
         }
@@ -91,7 +104,7 @@ pub struct Stretch {
     pub ends_ms: (f64, f64),
     /// Packets received.
     pub packets: f64,
-    /// Upper edges in ns of the bands that hold half, 99 % and all of them; nothing where none was received.
+    /// Upper edges in ns of the bands within which half, 99 % and all of them are, at the latest; nothing where none was received.
     pub within_ns: Option<[f64; 3]>,
 }
 
@@ -103,7 +116,7 @@ fn stretches(slices: &[Slice]) -> Vec<Stretch> {
     let stretch = |slice: Slice| Stretch {
         ends_ms: (slice.start_ms, slice.end_ms),
         packets: slice.received,
-        within_ns: (|| Some([slice.within(0.5)?, slice.within(0.99)?, slice.within(1.0)?]))(),
+        within_ns: (|| Some([slice.within(0.5)?, slice.within(0.99)?, slice.within_all()?]))(),
     };
     slices.chunks(each).filter_map(merged).map(stretch).collect()
 }
@@ -215,6 +228,41 @@ mod tests {
         let [half, most, all] = slow[0].within_ns.unwrap();
         assert!((1000.0..1200.0).contains(&half) && (half..1200.0).contains(&most) && all < 8e6 * 1.2);
         assert_eq!(heat.stretches.last().unwrap().packets as u64 % 1000, 0);
+    }
+
+    /// Where most of the packets between two percentiles are slow, or few slow ones follow very many fast ones, the table
+    /// tells no lower latency than there was.
+    #[test]
+    fn stretches_are_no_faster_than_their_packets() {
+        let slice = |ms: u32, received: f64, us: [f64; 6]| {
+            Slice::new(f64::from(ms), 1.0, received, us.map(|us| Some(us * 1e3)))
+        };
+        let mixed: Vec<Slice> = (1..=72)
+            .map(|ms| {
+                let p50 = if ms % 3 == 0 { 100.0 } else { 1.0 };
+                slice(ms, 1000.0, [1.0, p50, 100.0, 100.0, 100.0, 100.0])
+            })
+            .collect();
+        let stretches = Heat::of(&mixed).unwrap().stretches;
+        assert_eq!(stretches.len(), 24);
+        assert!(
+            stretches
+                .iter()
+                .all(|stretch| stretch.within_ns.unwrap()[0] >= 100e3)
+        );
+
+        let mut fast: Vec<Slice> = (1..=72).map(|ms| slice(ms, 1e7, [1.0; 6])).collect();
+        fast[70] = slice(71, 100.0, [1.0, 1.0, 1.0, 1.0, 1.0, 1.9e6]);
+        let stretches = Heat::of(&fast).unwrap().stretches;
+        let [half, most, all] = stretches.last().unwrap().within_ns.unwrap();
+        assert!(
+            half < 1.2e3 && most < 1.2e3 && all >= 1.9e9,
+            "{half} {most} {all}"
+        );
+
+        let one = slice(1, 7.0, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
+        let [half, most, all] = Heat::of(&[one]).unwrap().stretches[0].within_ns.unwrap();
+        assert!((2e3..2.4e3).contains(&half) && (8e3..9.6e3).contains(&most) && (32e3..39e3).contains(&all));
     }
 
     /// Between the most of the packets and the slowest one nobody knows of any: nothing is painted there.

@@ -162,12 +162,13 @@ struct Interval {
     of: f64,
     mean_ns: Option<f64>,
     quantiles: [Option<f64>; QUANTILES.len()],
+    heat: Slice,
 }
 
 impl Interval {
     /// Takes in what is left of the run after the last whole interval: packets that were late leave in no time, and
     /// would look like a rate that nobody sent at.
-    fn extend(&mut self, rest: &Self) {
+    fn extend(&mut self, rest: Self) {
         let weighed = |one: Option<f64>, other: Option<f64>, (a, b): (f64, f64)| match (one, other) {
             (Some(one), Some(other)) if a + b > 0.0 => Some((one * a + other * b) / (a + b)),
             (one, other) => one.or(other),
@@ -185,6 +186,7 @@ impl Interval {
         self.end_ms = rest.end_ms;
         self.length_ms += rest.length_ms;
         self.counts.add(&rest.counts);
+        self.heat.merge(rest.heat);
     }
 
     fn point(&self) -> Point {
@@ -293,6 +295,7 @@ impl Reading {
             }
             Origin::Send | Origin::Older => (get("drop_rate"), sent),
         };
+        let quantiles = QUANTILES.map(|name| get(&format!("latency_{name}_ns")));
         let interval = Interval {
             end_ms,
             length_ms,
@@ -308,22 +311,23 @@ impl Reading {
             of,
             // Older files have a mean of nearly nothing where nothing came: no packet takes less than a nanosecond.
             mean_ns: get("avg_latency").map(|ms| ms * 1e6).filter(|ns| *ns >= 1.0),
-            quantiles: QUANTILES.map(|name| get(&format!("latency_{name}_ns"))),
+            quantiles,
+            heat: Slice::new(end_ms, length_ms, received, quantiles),
         };
         match &mut self.held {
             Some(held) if self.origin == Origin::Send && length_ms < held.length_ms / 2.0 => {
-                held.extend(&interval);
+                held.extend(interval);
             }
             _ => {
                 if let Some(before) = self.held.replace(interval) {
-                    self.push(&before);
+                    self.push(before);
                 }
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, interval: &Interval) {
+    fn push(&mut self, interval: Interval) {
         let length_ms = interval.length_ms;
         self.rows += 1;
         self.step_ms = (self.step_ms.0.min(length_ms), self.step_ms.1.max(length_ms));
@@ -332,13 +336,7 @@ impl Reading {
             Some(whole) => whole.merge(point.clone()),
             None => self.whole = Some(point.clone()),
         }
-        let slice = Slice::new(
-            interval.end_ms,
-            length_ms,
-            interval.counts.received,
-            interval.quantiles,
-        );
-        self.heat.push(slice);
+        self.heat.push(interval.heat);
         self.points.push(point);
     }
 
@@ -348,7 +346,7 @@ impl Reading {
             self.take(time_ms, time_ms, &Row { values })?;
         }
         if let Some(last) = self.held.take() {
-            self.push(&last);
+            self.push(last);
         }
         let whole = self.whole.unwrap_or_default();
         let totals = Counts {

@@ -213,3 +213,23 @@ fn what_ports_missed_is_not_0_where_nothing_says_so() {
         assert!(least.abs() < 1e-9, "no rate is below none: {least}");
     }
 }
+
+/// What is left of a run behind its last whole interval is drawn with that, and no slow packet of it becomes a fast one.
+#[test]
+fn slow_packets_of_a_short_last_row_are_slow_in_the_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = |end_ms: &str, length_ms: &str, of: u64, ns: u64| {
+        format!(
+            "{end_ms},{of},{of},0,0.001,{length_ms},0,0,0,0,0,,,{}\n",
+            [ns; 6].map(|ns| ns.to_string()).join(",")
+        )
+    };
+    let rows = [
+        row("100.000", "100.000", 1000, 1000),
+        row("101.000", "1.000", 1500, 9_000_000),
+    ];
+    let run = killed(dir.path(), &format!("{}\n{}", intervals::COLUMNS, rows.concat()));
+    let stretches = run.series.unwrap().heat.unwrap().stretches;
+    assert_eq!((stretches.len(), stretches[0].packets), (1, 2500.0));
+    assert!(stretches[0].within_ns.unwrap()[0] >= 9e6, "{stretches:?}");
+}
