@@ -171,7 +171,12 @@ impl Trial {
     /// Whether the sender offered what was asked, within a thousandth, and in its time, as for the verdict of a run.
     pub fn is_offered(&self) -> bool {
         let in_time = |asked_pps| self.sent_pps >= asked_pps * (1.0 - 2.0 * OFFERED_TOLERANCE);
-        self.unsent * 1000 <= self.sent + self.unsent && self.asked_pps.is_none_or(in_time)
+        self.has_sent_what_was_due() && self.asked_pps.is_none_or(in_time)
+    }
+
+    /// The same in whatever time it took.
+    pub fn has_sent_what_was_due(&self) -> bool {
+        self.unsent * 1000 <= self.sent + self.unsent
     }
 
     /// Whether every packet came back and what was asked was offered.

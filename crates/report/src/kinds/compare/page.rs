@@ -30,7 +30,7 @@ pub fn render(comparison: &Comparison, named: &str) -> Markup {
             (rates(comparison).html(
                 "The highest rate that came back whole, and what came back when nobody held back; \u{2265}: there the sender could offer no more, and the path may carry more",
             ))
-            (losses(comparison).html("Lost at each rate offered; unsent is what was scheduled but never sent"))
+            (losses(comparison).html("Lost at each rate offered; unsent is what was scheduled but never sent, and what was sent at a lower rate took too long"))
             (latencies.html(&latency))
             (processors(comparison).html(
                 "Processor time at the highest rate without loss; soft interrupts are mostly counted in it already",

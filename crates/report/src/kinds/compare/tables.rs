@@ -112,6 +112,9 @@ fn loss(trial: &Trial) -> String {
     if trial.is_offered() {
         return lost;
     }
+    if trial.has_sent_what_was_due() {
+        return format!("{lost}, sent at {}", pps(trial.sent_pps));
+    }
     // What the sender could not send is not the path's loss, and is no success either.
     let unsent = percent(trial.unsent, trial.sent + trial.unsent);
     format!("{lost}, {unsent} unsent")
@@ -163,4 +166,25 @@ pub fn firewall(comparison: &Comparison) -> Option<(u32, Sheet<(&MethodResult, &
 pub fn missing(comparison: &Comparison) -> impl Iterator<Item = (&MethodResult, &str)> {
     let methods = comparison.methods.iter();
     methods.filter_map(|method| Some((method, method.missing.as_deref()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trial that took too long left nothing out: its fault is the rate.
+    #[test]
+    fn a_trial_says_why_it_is_refused() {
+        let trial = |sent_pps: f64, unsent: u64| Trial {
+            asked_pps: Some(5000.0),
+            sent_pps,
+            sent: 1000 - unsent,
+            unsent,
+            ..Trial::default()
+        };
+        let said = [(4922.0, 0), (4922.0, 1), (4625.0, 75), (5000.0, 75)]
+            .map(|(rate, unsent)| loss(&trial(rate, unsent)));
+        let late = "0 %, sent at 4.922 kpps";
+        assert_eq!(said, [late, late, "0 %, 7.5 % unsent", "0 %, 7.5 % unsent"]);
+    }
 }
