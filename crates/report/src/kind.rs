@@ -50,6 +50,11 @@ pub trait Kind: Plain {
         let value = self.figure(name);
         value.map(|value| (String::new(), value)).into_iter().collect()
     }
+    /// The best that it found, packets/s; nothing where it looked for none.
+    fn best_pps(&self) -> Option<f64> {
+        let found = self.figures("throughput").into_iter();
+        found.map(|(_, value)| value).reduce(f64::max)
+    }
     /// What everybody asks first: the tiles of a page, and the columns of a list of runs.
     fn tiles(&self) -> Vec<Tile>;
     /// All of it for a terminal.

@@ -60,21 +60,17 @@ impl Row {
         };
         let begun_by = stamped.and_then(|(_, rest)| rest.split('-').next());
         let command = run.result.entry().map(|entry| entry.command).or(begun_by);
-        let first = |name| {
-            run.figures(name)
-                .into_iter()
-                .map(|(_, value)| value)
-                .reduce(f64::max)
-        };
         Self {
             when: stamp.as_deref().map(|stamp| utc::spoken(stamp, "T") + "Z"),
             command: command.filter(|word| !word.is_empty()).map(str::to_owned),
             label: run.label.clone(),
             verdict: run.result.verdict().word(),
             expectations_failed: run.failed(),
-            rate_pps: ["rate_rx", "rate_tx", "throughput", "stall_lossless"]
+            rate_pps: ["rate_rx", "rate_tx"]
                 .into_iter()
-                .find_map(first),
+                .find_map(|name| run.figure(name))
+                .or_else(|| run.result.best_pps())
+                .or_else(|| run.figure("stall_lossless")),
             loss: run.figure("loss"),
             latency_p99_ns: run.figure("latency_p99"),
             stamp,

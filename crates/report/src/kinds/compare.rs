@@ -103,6 +103,12 @@ impl Kind for Comparison {
             .collect()
     }
 
+    /// Nobody can take a way that reaches no network.
+    fn best_pps(&self) -> Option<f64> {
+        let ways = self.methods.iter().filter(|way| way.has_measured_a_network());
+        ways.map(|way| way.lossless_pps.unwrap_or(0.0)).reduce(f64::max)
+    }
+
     fn tiles(&self) -> Vec<Tile> {
         let found = self.figures("throughput").into_iter();
         Tile::known(found.map(|(of, value)| (of, Some(pps(value)))))

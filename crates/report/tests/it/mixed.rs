@@ -149,6 +149,21 @@ fn what_failed_or_is_missing_is_told_of_many_runs() {
     );
 }
 
+/// memif reaches no network, so that no comparison recommends it.
+#[test]
+fn the_rate_of_a_comparison_is_that_of_a_way_to_a_network() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(golden("compare").join("compare.json")).unwrap();
+    let text = text.replace("\"lossless_pps\": 20000.0", "\"lossless_pps\": 5255000.0");
+    fs::write(dir.path().join("compare.json"), text).unwrap();
+    let run = load::load(dir.path()).unwrap();
+    assert_eq!(run.figures("throughput").last().unwrap().1 as u64, 5_255_000);
+    assert_eq!(
+        report::list::Row::of(&run).rate_pps.map(|rate| rate as u64),
+        Some(56_350)
+    );
+}
+
 #[test]
 fn no_list_is_wider_than_the_terminal() {
     for width in [80, 100, 120] {
