@@ -218,6 +218,10 @@ fn percentiles_of_one_report_agree() {
     assert!(page.contains(&format!(
         "<th scope=\"row\">99 %</th><td class=\"n\">{shown}</td>"
     )));
+    let labels = ["0 %", "50 %", "99.9 %", "99.99 %", "99.999 %", "100 %"];
+    for label in labels.map(|label| format!("<th scope=\"row\">{label}</th>")) {
+        assert!(page.contains(&label), "no {label}");
+    }
 }
 
 /// Frames that were no probes are dropped, not lost, and what is returned is one number everywhere.

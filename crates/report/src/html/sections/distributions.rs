@@ -58,7 +58,9 @@ fn quantiles(runs: &[Loaded], within: fn(&Loaded, f64) -> Option<f64>) -> Markup
         return Markup::default();
     }
     let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0];
-    let mut sheet = Sheet::of(shares).name("share of packets", |share| format!("{} %", share * 100.0));
+    // Rounded: 0.99999 * 100 is 99.99900000000001.
+    let percent = |share: &f64| format!("{} %", (share * 1e5).round() / 1e3);
+    let mut sheet = Sheet::of(shares).name("share of packets", percent);
     for run in with {
         sheet = sheet.optional(&run.name, |share| within(run, *share).map(time));
     }
