@@ -234,9 +234,10 @@ fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
         words.push("A file without percentiles has the mean of each interval only.".to_owned());
     }
     let columns: Vec<Column> = if series.iter().any(|(_, series)| series.has(Channel::P99)) {
+        // Of percentiles no mean is one.
         vec![
-            Column::Mean(Channel::P50),
-            Column::Mean(Channel::P99),
+            Column::Largest(Channel::P50),
+            Column::Largest(Channel::P99),
             Column::Largest(Channel::Max),
         ]
     } else {

@@ -214,6 +214,22 @@ fn what_ports_missed_is_not_0_where_nothing_says_so() {
     }
 }
 
+/// A row of many intervals has no percentiles of its own, and a mean of theirs would hide the worst.
+#[test]
+fn a_row_of_many_intervals_has_their_largest_percentiles() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = |at: u64| {
+        let p99 = if at == 30 { 7000 } else { 2000 };
+        format!("{at}.000,10,10,0,0.001,1.000,0,0,0,0,0,,,1000,1000,1000,{p99},9000,9000\n")
+    };
+    let rows: String = (1..=48).map(row).collect();
+    let run = killed(dir.path(), &format!("{}\n{rows}", intervals::COLUMNS));
+    let page = html::page(&[run]).unwrap();
+    for words in ["largest p50", "largest p99", "<td class=\"n\">7.000 us</td>"] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+}
+
 /// What is left of a run behind its last whole interval is drawn with that, and no slow packet of it becomes a fast one.
 #[test]
 fn slow_packets_of_a_short_last_row_are_slow_in_the_table() {
