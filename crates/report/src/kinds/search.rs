@@ -15,7 +15,7 @@ use measure::search::SearchReport;
 use serde::{Serialize, Serializer};
 
 use crate::kind::{Entry, Kind, Mark, Standing, Tile, Verdict};
-use crate::number::{counted, pps, span};
+use crate::number::{counted, pps, round, span, time};
 use crate::read::{self, ReadError, part};
 use crate::rundir::file;
 use crate::style::Style;
@@ -89,6 +89,17 @@ fn unfinished(run: &Path) -> Result<Option<ReadError>, ReadError> {
     Ok(Some(ReadError::Unfinished(run.to_owned(), what)))
 }
 
+/// What a search took: `9 trials, 3 s of sending`.
+fn spent(report: &SearchReport) -> String {
+    // In whole seconds a short one would have sent for none.
+    let sending = if report.seconds > 0.0 && report.seconds < 10.0 {
+        round(&time(report.seconds * 1e9))
+    } else {
+        span(report.seconds)
+    };
+    format!("{}, {sending} of sending", counted(report.trials, "trial"))
+}
+
 impl Kind for Searched {
     fn entry(&self) -> Option<&'static Entry> {
         Some(&KIND)
@@ -96,11 +107,7 @@ impl Kind for Searched {
 
     fn verdict(&self) -> Verdict {
         let report = &self.report;
-        let spent = format!(
-            "{}, {} of sending",
-            counted(report.trials, "trial"),
-            span(report.seconds)
-        );
+        let spent = spent(report);
         if !report.complete {
             return Verdict {
                 standing: Standing::Invalid,

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use measure::Note;
 use measure::search::{GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 
-use super::tables;
-use crate::number::{counted, span};
+use super::{spent, tables};
+use crate::number::counted;
 use crate::style::{Paint, Style};
 use crate::terminal::{ending, join};
 use crate::wrap::{marked, wrapped};
@@ -32,11 +32,7 @@ pub fn render(report: &SearchReport, style: &Style) -> String {
 }
 
 fn headline(report: &SearchReport, style: &Style) -> String {
-    let spent = format!(
-        "{}, {} of sending",
-        counted(report.trials, "trial"),
-        span(report.seconds)
-    );
+    let spent = spent(report);
     if report.complete {
         return format!("{}: {spent}\n", style.paint(Paint::Good, "FOUND"));
     }
@@ -162,5 +158,20 @@ mod tests {
         let text = render(&report(), &style);
         let row = text.lines().find(|line| line.contains("imix"));
         assert!(row.is_some_and(|row| row.ends_with("not begun")), "{text}");
+    }
+    #[test]
+    fn a_short_search_has_sent_for_a_while() {
+        let of = |trials, seconds| {
+            let report = SearchReport {
+                trials,
+                seconds,
+                ..SearchReport::default()
+            };
+            spent(&report)
+        };
+        assert_eq!(of(2, 0.2), "2 trials, 200 ms of sending");
+        assert_eq!(of(9, 3.0), "9 trials, 3 s of sending");
+        assert_eq!(of(49, 139.8), "49 trials, 2 min 20 s of sending");
+        assert_eq!(of(0, 0.0), "0 trials, 0 s of sending");
     }
 }
