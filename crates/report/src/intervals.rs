@@ -10,7 +10,8 @@ use crate::rows::{Row, RowWriter};
 use crate::rundir::{RunDir, WriteError, file};
 
 /// Columns of `intervals.csv`, version 1. The first five are those of the older dpdk-project: `time` (the end of the
-/// interval) and `avg_latency` in ms, `drop_rate` in percent. Empty where there was nothing to measure.
+/// interval) and `avg_latency` in ms, `drop_rate` in percent. Empty where there was nothing to measure, and the two rates
+/// of a rest ([`IntervalRow::is_rest`]).
 pub const COLUMNS: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency,duration,lost,duplicate,reordered,\
 corrupt,unsent,tx_pps,rx_pps,latency_min_ns,latency_p50_ns,latency_p90_ns,latency_p99_ns,latency_p999_ns,latency_max_ns";
 
@@ -102,7 +103,8 @@ fn write_line(text: &mut String, row: &IntervalRow, is_awaited: bool) -> fmt::Re
         total.reordered
     )?;
     let rate = |packets: u64| {
-        let rate = (row.seconds() > 0.0).then(|| format!("{:.3}", packets as f64 / row.seconds()));
+        let has_rate = row.seconds() > 0.0 && !row.is_rest();
+        let rate = has_rate.then(|| format!("{:.3}", packets as f64 / row.seconds()));
         optional(rate)
     };
     let (tx, rx) = (rate(total.sent), rate(total.received));

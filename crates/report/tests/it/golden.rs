@@ -111,6 +111,25 @@ fn intervals_and_streams() {
     assert_eq!(series.points()[2].span(Channel::P99).mean(), None);
 }
 
+/// Packets that were late leave in no time, and what is left of a run is no rate that anybody sent at.
+#[test]
+fn what_is_left_of_a_run_has_no_rate() {
+    let (_base, run) = run();
+    let mut writer = IntervalWriter::create(&run, &["default".to_owned()], true);
+    writer.push(&common::interval(0, 1000, 1000, 1_234));
+    for (index, length_ns) in [(1, 100_000_000), (2, 2_000)] {
+        let mut row = common::interval(index, 10, 10, 1_234);
+        row.end_ns = row.start_ns + length_ns;
+        writer.push(&row);
+    }
+    writer.finish().unwrap();
+    let text = fs::read_to_string(run.file("intervals.csv")).unwrap();
+    let rates = |line: &str| line.split(',').skip(11).take(2).collect::<Vec<_>>().join(",");
+    let rates: Vec<String> = text.lines().skip(1).map(rates).collect();
+    assert_eq!(rates, ["1000.000,1000.000", "100.000,100.000", ","]);
+    assert_eq!(intervals(&run.file("intervals.csv")).totals.sent, 1020.0);
+}
+
 #[test]
 fn stalls() {
     let (_base, run) = run();
