@@ -206,6 +206,13 @@ fn wrong_rules_are_refused_while_those_before_stay() {
         status.stdout.contains("NOT in force") && status.stdout.contains("edge.rules:2:1: "),
         "{status}"
     );
+    // Who looks where it does not publish is not told of zeros.
+    let elsewhere = lab.path("elsewhere").display().to_string();
+    let blind = lab.dropless(&["filter", "status", "--json"]).within(&wire.far);
+    let blind = blind.env("DROPLESS_LIVE_DIR", &elsewhere).run();
+    let blind = &blind.json()["filters"][0];
+    assert_eq!(blind["process"], filter.id(), "{blind}");
+    assert!(blind["allowed"].is_null() && blind["rules"].is_null(), "{blind}");
     // A signal asks for the same. What root may read because it is root is read again, too.
     rules(&lab, "deny udp dport 7\ndeny udp dport 9\n");
     let closed = lab

@@ -40,9 +40,10 @@ struct Listed {
 struct OnInterface {
     interface: String,
     mode: Option<&'static str>,
-    rules: String,
-    generation: u64,
-    since_unix_ms: u64,
+    /// This and what they met: none where nothing stays, and the process tells nothing here.
+    rules: Option<String>,
+    generation: Option<u64>,
+    since_unix_ms: Option<u64>,
     /// The process that looks after it, if one does.
     process: Option<u32>,
     /// It stays in force when its process ends.
@@ -51,8 +52,8 @@ struct OnInterface {
     is_gone: bool,
     /// It is in force in another network namespace, which its interface was moved to.
     is_elsewhere: bool,
-    allowed: u64,
-    denied: u64,
+    allowed: Option<u64>,
+    denied: Option<u64>,
     /// Why the rules that were read last are not in force.
     refused: Option<String>,
 }
@@ -119,15 +120,15 @@ fn missing(stayed: &Stayed) -> Result<OnInterface> {
     Ok(OnInterface {
         interface: state.interface.clone(),
         mode: None,
-        rules: state.file.clone(),
-        generation: state.generation.into(),
-        since_unix_ms: state.since_unix_ms,
+        rules: Some(state.file.clone()),
+        generation: Some(state.generation.into()),
+        since_unix_ms: Some(state.since_unix_ms),
         process: None,
         stays: true,
         is_gone: stayed.is_gone(),
         is_elsewhere: !stayed.is_gone(),
-        allowed: judged.allowed,
-        denied: judged.denied,
+        allowed: Some(judged.allowed),
+        denied: Some(judged.denied),
         refused: None,
     })
 }
@@ -137,40 +138,47 @@ fn on(name: String, (index, found): (u32, &InForce), stayed: Option<&Stayed>) ->
     let process = claim::holder_of(index).or_else(|| host::xdp::holder(&Sys::live(), found.program));
     let told = process.and_then(told);
     let kept = stayed.map(Stayed::state);
-    let totals = stayed.map(Stayed::totals).transpose()?;
-    let judged = match (&told, totals) {
-        (Some(told), _) => told.judged.clone(),
-        (None, totals) => sums(&totals.unwrap_or_default()),
+    let judged = match &told {
+        Some(told) => Some(told.judged.clone()),
+        None => stayed
+            .map(Stayed::totals)
+            .transpose()?
+            .map(|totals| sums(&totals)),
     };
+    let told = told.as_ref();
     Ok(OnInterface {
         interface: name,
         mode: found.mode.map(xdp::Mode::name),
-        rules: match (&told, kept) {
-            (Some(told), _) => told.file.clone(),
-            (None, kept) => kept.map(|kept| kept.file.clone()).unwrap_or_default(),
-        },
-        generation: match (&told, kept) {
-            (Some(told), _) => told.generation,
-            (None, kept) => kept.map_or(0, |kept| kept.generation.into()),
-        },
-        since_unix_ms: match (&told, kept) {
-            (_, Some(kept)) => kept.since_unix_ms,
-            (told, None) => told.as_ref().map_or(0, |told| told.since_unix_ms),
-        },
+        rules: told
+            .map(|told| &told.file)
+            .or(kept.map(|kept| &kept.file))
+            .cloned(),
+        generation: told
+            .map(|told| told.generation)
+            .or(kept.map(|kept| kept.generation.into())),
+        since_unix_ms: kept
+            .map(|kept| kept.since_unix_ms)
+            .or(told.map(|told| told.since_unix_ms)),
         process,
         stays: stayed.is_some(),
         is_gone: false,
         is_elsewhere: false,
-        allowed: judged.allowed,
-        denied: judged.denied,
-        refused: told.and_then(|told| told.refused).map(|refused| refused.text),
+        allowed: judged.as_ref().map(|judged| judged.allowed),
+        denied: judged.as_ref().map(|judged| judged.denied),
+        refused: told
+            .and_then(|told| told.refused.as_ref())
+            .map(|refused| refused.text.clone()),
     })
 }
 
-/// What a process says of its rules.
+/// What a process says of its rules, and no other that had its number before.
 fn told(process: u32) -> Option<RulesInForce> {
     let places = Place::visible();
-    let mut states = places.iter().filter_map(|place| place.look(process).state.ok());
+    let alive = places
+        .iter()
+        .map(|place| place.look(process))
+        .filter(|found| found.alive);
+    let mut states = alive.filter_map(|found| found.state.ok());
     states.find_map(|state: State| state.rules)
 }
 
@@ -217,20 +225,29 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
                 } else {
                     filter.mode.unwrap_or("unknown")
                 }),
-                Cell::left(&filter.rules),
-                Cell::right(filter.generation.to_string()),
-                Cell::right(match filter.since_unix_ms {
-                    0 => "-".to_owned(),
-                    since => number::span(unix_ms().saturating_sub(since) as f64 / 1e3),
+                Cell::left(filter.rules.as_deref().unwrap_or("-")),
+                known(filter.generation, |generation| generation.to_string()),
+                known(filter.since_unix_ms, |since| {
+                    number::span(unix_ms().saturating_sub(since) as f64 / 1e3)
                 }),
-                Cell::right(count(filter.allowed)),
-                Cell::right(count(filter.denied)),
+                known(filter.allowed, count),
+                known(filter.denied, count),
                 Cell::left(by),
             ],
         );
     }
+    let silent = filters.iter().filter(|filter| filter.allowed.is_none()).map(|filter| {
+        let who = filter
+            .process
+            .map_or_else(|| "its process".to_owned(), |process| format!("process {process}"));
+        format!(
+            "{}: {who} tells nothing here: it has another DROPLESS_LIVE_DIR, or is in another PID namespace; fix: ask where it runs, or with its DROPLESS_LIVE_DIR\n",
+            filter.interface
+        )
+    });
     let gone = filters.iter().filter(|filter| filter.is_gone).map(|filter| {
-        let (rules, interface) = (quoted(&filter.rules), &filter.interface);
+        let rules = quoted(filter.rules.as_deref().unwrap_or_default());
+        let interface = &filter.interface;
         format!(
             "{interface}: rules that should stay in force are not; fix: dropless filter run {rules} --dev {interface} --stay, or, if they should not: dropless filter stop {interface}\n"
         )
@@ -242,5 +259,40 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
             filter.interface
         ))
     });
-    table.render(style) + &gone.chain(refused).collect::<String>()
+    table.render(style) + &gone.chain(silent).chain(refused).collect::<String>()
+}
+
+/// A number, where it is known.
+fn known(number: Option<u64>, text: impl Fn(u64) -> String) -> Cell {
+    Cell::right(number.map_or_else(|| "-".to_owned(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_no_zero() {
+        let silent = OnInterface {
+            interface: "eth9".into(),
+            mode: Some("native"),
+            rules: None,
+            generation: None,
+            since_unix_ms: None,
+            process: Some(4711),
+            stays: false,
+            is_gone: false,
+            is_elsewhere: false,
+            allowed: None,
+            denied: None,
+            refused: None,
+        };
+        let json = serde_json::to_value(&silent).unwrap();
+        for name in ["rules", "generation", "since_unix_ms", "allowed", "denied"] {
+            assert!(json[name].is_null(), "{name}: {json}");
+        }
+        let told = text(&[silent], &Style::plain());
+        assert!(told.contains("process 4711 tells nothing here"), "{told}");
+        assert!(!told.contains(" 0 "), "{told}");
+    }
 }
