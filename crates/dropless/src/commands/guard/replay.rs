@@ -44,7 +44,10 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         source: input.name.clone(),
         mode: "replay".into(),
         dry_run: plan.dry_run,
-        rules: plan.rules.as_deref().map_or_else(String::new, |path| path.display().to_string()),
+        rules: plan
+            .rules
+            .as_deref()
+            .map_or_else(String::new, |path| path.display().to_string()),
         ..GuardSummary::default()
     };
     let (mut first_ns, mut now_ns, mut behind_ns) = (None, 0, 0);

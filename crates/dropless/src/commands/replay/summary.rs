@@ -123,11 +123,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
 
 /// How the input kept the worker waiting, that it was silent at the end among it; or only a note of that, where nobody knows
 /// whether a packet was due that did not come: by the times of a stream.
-fn starved(
-    job: &ActiveReplay,
-    fed_late_ns: u64,
-    silent_ns: Option<u64>,
-) -> (StarvedSummary, Option<Note>) {
+fn starved(job: &ActiveReplay, fed_late_ns: u64, silent_ns: Option<u64>) -> (StarvedSummary, Option<Note>) {
     let is_timed = matches!(job.plan.rate(), Ok(ReplayRate::Times(_)));
     let (unread_ns, note) = if is_timed && job.is_stream {
         (None, silent_ns.map(silence))
