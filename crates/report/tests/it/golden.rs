@@ -127,7 +127,7 @@ fn what_is_left_of_a_run_has_no_rate() {
     let rates = |line: &str| line.split(',').skip(11).take(2).collect::<Vec<_>>().join(",");
     let rates: Vec<String> = text.lines().skip(1).map(rates).collect();
     assert_eq!(rates, ["1000.000,1000.000", "100.000,100.000", ","]);
-    assert_eq!(intervals(&run.file("intervals.csv")).totals.sent, 1020.0);
+    assert_eq!(intervals(&run.file("intervals.csv")).totals.sent as u64, 1020);
 }
 
 #[test]

@@ -44,12 +44,10 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
         source: input.name.clone(),
         mode: "replay".into(),
         dry_run: plan.dry_run,
-        rules: plan
-            .rules
-            .as_deref()
-            .map_or_else(String::new, |path| path.display().to_string()),
         ..GuardSummary::default()
     };
+    let rules = plan.rules.as_deref().map(Path::display);
+    summary.rules = rules.map(|path| path.to_string()).unwrap_or_default();
     let (mut first_ns, mut now_ns, mut behind_ns) = (None, 0, 0);
     let (mut at, mut back, mut timeless) = (0_u64, 0_u64, 0_u64);
     while !interrupt.is_set() {
