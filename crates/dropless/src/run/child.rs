@@ -38,6 +38,7 @@ pub struct Start<'s> {
 /// A running child; ended when dropped.
 pub struct Child {
     process: std::process::Child,
+    id: u32,
     log: PathBuf,
     result: PathBuf,
 }
@@ -74,11 +75,18 @@ impl Child {
             .stderr(stderr)
             .spawn()
             .with_context(|| format!("cannot start dropless {}", start.arguments.join(" ")))?;
-        Ok(Self { process, log, result })
+        let id = published::in_proc(process.id()).unwrap_or_else(|| process.id());
+        Ok(Self {
+            process,
+            id,
+            log,
+            result,
+        })
     }
 
+    /// As `/proc` has it, and what it publishes.
     pub fn id(&self) -> u32 {
-        self.process.id()
+        self.id
     }
 
     /// How its process ended, if it has.
@@ -136,7 +144,7 @@ impl Child {
         loop {
             // An earlier process with this id may have left a file.
             let told = published::read(&file).ok();
-            let told = told.filter(|state| state.process.parent == std::process::id());
+            let told = told.filter(|state| state.process.parent == published::own_id());
             if told.is_some_and(|state| state.phase == phase) {
                 return Ok(());
             }
@@ -153,7 +161,7 @@ impl Child {
 
     /// Asks it to end in order. A terminal signals the whole group: the child takes two wishes so close together as one.
     pub fn ask_to_end(&self) {
-        if let Ok(id) = i32::try_from(self.id()) {
+        if let Ok(id) = i32::try_from(self.process.id()) {
             let _ = kill(Pid::from_raw(id), Signal::SIGINT);
         }
     }

@@ -1,6 +1,5 @@
 //! An interface whose queues `AF_XDP` takes belongs to one run at a time, and what a killed run left on it goes.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,6 +15,7 @@ use measure::Note;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt::PeerCredentials,
 };
+use report::published::in_proc;
 
 /// What libxdp calls its program that hands packets to sockets, and the one that calls several (libxdp, `xsk.c`).
 const OURS: &str = "xsk_def_prog";
@@ -74,12 +74,11 @@ pub fn interface(name: &str, index: u32, clears: bool) -> Result<(Claim, Option<
 /// The process of dropless that has this interface. Anybody may take the name of the lock, and then hand it on to a process
 /// that has another number.
 pub fn holder_of(index: u32) -> Option<u32> {
-    let id = holder(&key(index)).filter(|id| stranger(*id).is_none())?;
-    u32::try_from(id).ok()
+    holder(&key(index)).filter(|id| stranger(*id).is_none())
 }
 
 /// What a process is called that is no dropless.
-fn stranger(id: i32) -> Option<String> {
+fn stranger(id: u32) -> Option<String> {
     called(id).filter(|called| !is_dropless(called))
 }
 
@@ -88,7 +87,7 @@ pub fn is_one_of_ours(id: u32) -> bool {
     called(id).is_some_and(|called| is_dropless(&called))
 }
 
-fn called(id: impl fmt::Display) -> Option<String> {
+fn called(id: u32) -> Option<String> {
     let called = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
     Some(called.trim().to_owned())
 }
@@ -126,13 +125,13 @@ fn lock(who: &str, name: &str, index: u32) -> Result<Claim> {
 }
 
 /// The process that listens at this abstract name, where it is one that we can name.
-fn holder(key: &str) -> Option<i32> {
+fn holder(key: &str) -> Option<u32> {
     // Nobody takes calls there: where too many were made, the next one is not to wait.
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let caller = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
     connect(caller.as_raw_fd(), &UnixAddr::new_abstract(key.as_bytes()).ok()?).ok()?;
-    let process = getsockopt(&caller, PeerCredentials).ok()?.pid();
-    (process > 0).then_some(process)
+    let process = u32::try_from(getsockopt(&caller, PeerCredentials).ok()?.pid()).ok();
+    in_proc(process.filter(|process| *process > 0)?)
 }
 
 /// Waits for a moment until the interface has no program, and removes one that nobody uses any more: its id.

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use dpdk::PacketRing;
 use host::{PortKind, PortUri, Sys, XdpMode, cores};
+use report::published::own_id;
 
 /// What DPDK will call a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,11 +64,7 @@ pub fn plan(
     let mut add = |text: String| arguments.push(text);
     // One EAL thread over all CPUs that are ours: otherwise rte_eal_init shrinks this process, and each later thread, to one CPU.
     add(format!("--lcores=0@({})", all_cpus()));
-    add(format!(
-        "--file-prefix={}{}",
-        super::sweep::PREFIX,
-        std::process::id()
-    ));
+    add(format!("--file-prefix={}{}", super::sweep::PREFIX, own_id()));
     add("--no-telemetry".into());
     match memory {
         Memory::Ordinary { mib } => {

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use nix::sys::prctl::{set_name, set_pdeathsig};
 use nix::sys::signal::Signal;
+use report::published::own_id;
 
 use crate::EXIT_INVALID;
 
@@ -25,7 +26,7 @@ pub fn itself() -> Command {
 pub fn itself_in(name: &str) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", name]);
-    command.arg(format!("/proc/{}/exe", std::process::id()));
+    command.arg(format!("/proc/{}/exe", own_id()));
     command
 }
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use report::published::{Found, RulesInForce, State, is_alive, is_stopped, read};
 
+use super::signals::tell;
 use crate::status::find::{self, Target};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -46,12 +46,7 @@ pub fn reload(found: &Found) -> Result<RulesInForce> {
     let process = found.process;
     let before = found.state.as_ref().map_err(|refusal| anyhow!("{refusal}"))?;
     let heard = before.rules.as_ref().map_or(0, |rules| rules.heard);
-    kill(Pid::from_raw(i32::try_from(process)?), Signal::SIGHUP).map_err(|error| match error {
-        nix::Error::EPERM => {
-            anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>")
-        }
-        other => anyhow!("process {process} cannot be told: {other}"),
-    })?;
+    tell(process, Signal::SIGHUP)?;
     let mut told = (before.sequence, Instant::now());
     loop {
         std::thread::sleep(LOOK_EVERY);

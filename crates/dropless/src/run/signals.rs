@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use report::out;
+use report::published::of_kernel;
 use report::style::{ERASE, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -25,6 +28,20 @@ pub fn survive_long_files() {
     // Nobody asks whether it came: the write fails with EFBIG. Ignored altogether it would be so in children of other
     // programs, too.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+/// Sends a signal to the process that has this number in `/proc`, which must be of our PID namespace: the kernel's number there
+/// is somebody else's here.
+pub fn tell(process: u32, signal: Signal) -> Result<()> {
+    let id = of_kernel(process).ok_or_else(|| {
+        anyhow!("process {process} is in another PID namespace than this one, or has gone; fix: run this outside of `unshare --pid`")
+    })?;
+    kill(Pid::from_raw(i32::try_from(id)?), signal).map_err(|error| match error {
+        nix::Error::EPERM => {
+            anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>")
+        }
+        other => anyhow!("process {process} cannot be told: {other}"),
+    })
 }
 
 #[derive(Clone, Debug, Default)]

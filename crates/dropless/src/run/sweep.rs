@@ -6,6 +6,7 @@ use std::path::Path;
 use host::Sys;
 use nix::fcntl::{FcntlArg, Flock, FlockArg, fcntl};
 use nix::libc;
+use report::published::own_id;
 
 use super::claim;
 
@@ -46,7 +47,7 @@ pub struct OwnPages;
 
 impl Drop for OwnPages {
     fn drop(&mut self) {
-        let own = std::process::id();
+        let own = own_id();
         for mount in Sys::live().mounts("hugetlbfs") {
             remove_pages(Path::new(&mount), |id, _| id == own);
         }
@@ -68,7 +69,7 @@ fn remove_pages(mount: &Path, is_meant: impl Fn(u32, &Path) -> bool) {
 /// Whether a dropless of this number lives here, which may be about to lock what it made. This process has made nothing yet:
 /// what has its number is that of one which had it before, as in a container that was started again.
 fn is_starting(id: u32) -> bool {
-    id != std::process::id() && claim::is_one_of_ours(id)
+    id != own_id() && claim::is_one_of_ours(id)
 }
 
 /// Whether somebody has locked a file of hugepages, or we may not know: DPDK does while it maps it (`get_seg_fd` of

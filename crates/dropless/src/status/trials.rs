@@ -4,7 +4,7 @@ use std::mem::take;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use report::published::{self, Bounds, Health, Phase, Place, State, read};
+use report::published::{self, Bounds, Health, Phase, Place, State, own_id, read};
 
 use super::{Expected, HealthCheck, StatusBoard, unhealthy};
 use crate::status::StatusSettings;
@@ -188,7 +188,7 @@ impl Trials {
             return;
         };
         // An earlier process with this id may have left a file, until the trial writes its own.
-        let is_ours = state.process.id == process && state.process.parent == std::process::id();
+        let is_ours = state.process.id == process && state.process.parent == own_id();
         if !is_ours || state.sequence == self.news.0 {
             return;
         }

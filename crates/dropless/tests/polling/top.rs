@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use crate::support::pcap_file::{PLAIN, frames};
+use crate::support::proc::children;
 use crate::support::served::serve;
 use crate::support::terminal::{LIVE_VARIABLE as VARIABLE, Terminal};
 use crate::support::wire::{assert_conserved, assert_valid_but_for_time};
-use crate::support::{Lab, Running, require, until};
-use nix::sys::signal::Signal;
+use crate::support::{Lab, Need, Running, require, until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -39,6 +41,29 @@ fn send<'a>(lab: &Lab, duration: &'a str) -> Running {
     let mut arguments: Vec<&'a str> = SEND.to_vec();
     arguments.push(duration);
     run(lab, &arguments)
+}
+
+/// Its number there is somebody else's here: what it publishes goes by the one that its `/proc` has for it.
+#[test]
+fn a_run_in_a_pid_namespace_is_found_and_ends() {
+    let Some(lab) = require(&[Need::Root, Need::Tool("unshare")]) else {
+        return;
+    };
+    let live = lab.path("live").display().to_string();
+    let send = format!("{} 30s", SEND.join(" "));
+    let script = format!("export {VARIABLE}={live}; exec unshare --pid --fork \"$DROPLESS\" {send}");
+    let running = lab.shell(&script);
+    let published = |process: &Pid| std::path::Path::new(&live).join(process.to_string()).exists();
+    let by_number = || children(running.id()).iter().any(published);
+    assert!(until(LIMIT, by_number), "{running:?}");
+    let top = lab.dropless(&["top", "--json"]).env(VARIABLE, &live).run();
+    let child = children(running.id())[0];
+    assert_eq!(top.json()["process"]["id"], child.as_raw(), "{top}");
+    assert_eq!(top.json()["process"]["parent"], running.id(), "{top}");
+    kill(child, Signal::SIGINT).expect("signalling");
+    running.wait(LIMIT);
+    let top = lab.dropless(&["top", "--json"]).env(VARIABLE, &live).run();
+    assert!(top.stderr.contains("no run is active"), "{top}");
 }
 
 #[test]
@@ -129,7 +154,7 @@ fn signals_leave_the_terminal_as_it_was() {
         let terminal = Terminal::top(&lab, "", 30, 100);
         terminal.wait_for("Traffic");
         let top = terminal.program();
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(top), signal).expect("signalling");
+        kill(Pid::from_raw(top), signal).expect("signalling");
         terminal.has_left(0);
     }
     sender.kill();

@@ -1,6 +1,7 @@
 //! What a run tells while it goes: one file in shared memory, written by its control thread, that `dropless top` finds.
 
 mod file;
+mod numbers;
 mod place;
 mod totals;
 
@@ -12,6 +13,7 @@ use measure::{Balance, FlowsSummary, Judged, Note, Percentiles, PortSummary, Que
 use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
+pub use numbers::{in_proc, of_kernel, own_id};
 pub use place::{Found, Place, PlaceError, Publisher, is_alive, is_stopped, tap_socket, unix_ms};
 pub use totals::Totals;
 
@@ -161,7 +163,7 @@ pub struct ConsumerLevel {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Process {
-    /// Its id.
+    /// Its id, as `/proc` has it where it was published.
     pub id: u32,
     /// The process that started it; a run that is a trial of another has that one here.
     pub parent: u32,

@@ -10,7 +10,7 @@ use procfs_core::FromRead as _;
 use procfs_core::process::{Stat, Status};
 
 use super::file::is_published;
-use super::{Process, Refusal, State, encode, read};
+use super::{Process, Refusal, State, encode, own_id, read};
 
 /// Names another directory, in the place of the user's own.
 const VARIABLE: &str = "DROPLESS_LIVE_DIR";
@@ -19,7 +19,7 @@ const SHARED: &str = "/dev/shm";
 /// Mode bits: everybody may write; only owners rename and remove.
 const WRITTEN_BY_ALL: u32 = 0o002;
 const STICKY: u32 = 0o1000;
-/// What a dead process left is kept this long, so that whoever watches sees how it ended.
+/// What a dead process left, or told of its end, is kept this long, so that whoever watches sees how it ended.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Why a run cannot be watched.
@@ -45,6 +45,14 @@ pub struct Found {
     pub state: Result<State, Refusal>,
     /// Its process lives.
     pub alive: bool,
+}
+
+impl Found {
+    /// Its process died, or told that its run has ended, more than [`KEPT`] ago.
+    fn is_long_over(&self) -> bool {
+        let has_ended = self.state.as_ref().is_ok_and(|state| state.ended.is_some());
+        (!self.alive || has_ended) && is_old(&self.path)
+    }
 }
 
 impl Place {
@@ -90,12 +98,12 @@ impl Place {
         self.0.join(process.to_string())
     }
 
-    /// All published files, the latest process last, without what dead processes left long ago.
+    /// All published files, the latest process last, without what is over for long.
     pub fn list(&self) -> Vec<Found> {
         let mut found: Vec<Found> = self
             .processes()
             .map(|process| self.look(process))
-            .filter(|found| found.alive || !is_old(&found.path))
+            .filter(|found| !found.is_long_over())
             .collect();
         found.sort_by_key(|found| {
             let begun = found
@@ -107,11 +115,11 @@ impl Place {
         found
     }
 
-    /// Removes what dead processes left long ago.
+    /// Removes what is over for long.
     fn sweep(&self) {
         for process in self.processes() {
             let found = self.look(process);
-            if !found.alive && is_old(&found.path) && is_own(&found.path, false) {
+            if found.is_long_over() && is_own(&found.path, false) {
                 let _ = fs::remove_file(&found.path);
                 remove_tap(&found.path);
             }
@@ -185,7 +193,7 @@ impl Place {
             ));
         }
         self.sweep();
-        let process = std::process::id();
+        let process = own_id();
         let publisher = Publisher {
             path: self.file(process),
             beside: self.0.join(format!(".{process}")),
@@ -235,10 +243,11 @@ pub fn tap_socket(published: &Path) -> PathBuf {
 impl Process {
     /// This process.
     pub fn this(command: &str, version: &str) -> Self {
-        let id = std::process::id();
+        let id = own_id();
+        let parent = stat(id).and_then(|stat| u32::try_from(stat.ppid).ok());
         Self {
             id,
-            parent: std::os::unix::process::parent_id(),
+            parent: parent.unwrap_or_else(std::os::unix::process::parent_id),
             started_ticks: started_ticks(id).unwrap_or(0),
             started_unix_ms: unix_ms(),
             command: command.to_owned(),

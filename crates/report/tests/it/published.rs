@@ -211,6 +211,25 @@ fn what_the_dead_left_is_seen_for_a_while_and_then_swept() {
     );
 }
 
+/// A number may be another's by the time; what told of its end is over, whoever has the number.
+#[test]
+fn what_has_ended_is_not_active_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let (mut ended, file) = (state(1), place.file(std::process::id()));
+    ended.ended = Some(report::published::Ended::default());
+    fs::write(&file, encode(&ended).unwrap()).unwrap();
+    assert_eq!(place.list().len(), 1, "it is shown for a while");
+    age(&file);
+    assert!(place.list().is_empty());
+    place.publisher().unwrap();
+    assert!(!file.exists());
+    // One that goes on and is only slow to tell is another matter.
+    fs::write(&file, encode(&state(1)).unwrap()).unwrap();
+    age(&file);
+    assert_eq!(place.list().len(), 1);
+}
+
 /// Sockets of the dead are swept, too, where the file beside them went first; nothing but old sockets of ours.
 #[test]
 fn a_tap_that_was_left_alone_is_swept() {

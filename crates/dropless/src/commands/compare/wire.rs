@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use report::published::own_id;
 
 use super::plan::{FAR, NEAR};
 
@@ -22,7 +23,7 @@ impl Wire {
     /// Lays it. What killed comparisons left behind is taken away first.
     pub fn lay() -> Result<Self> {
         sweep();
-        let id = std::process::id();
+        let id = own_id();
         let wire = Self {
             near: format!("{PREFIX}{id}-near"),
             far: format!("{PREFIX}{id}-far"),

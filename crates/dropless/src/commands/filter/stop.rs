@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow, bail};
 use host::Sys;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use report::number::{count, counted};
 use report::out::Console;
 use report::published::is_stopped;
@@ -15,7 +14,7 @@ use serde::Serialize;
 use xdp::{InForce, PROGRAM, StayError, Stayed};
 
 use super::status::sums;
-use crate::run::claim;
+use crate::run::{claim, signals};
 
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
@@ -153,12 +152,7 @@ fn from_elsewhere(name: &str, process: Option<u32>) -> Error {
 
 /// Asks a run to end, and waits for that.
 fn end(process: u32, index: u32) -> Result<()> {
-    kill(Pid::from_raw(i32::try_from(process)?), Signal::SIGTERM).map_err(|error| match error {
-        nix::Error::EPERM => {
-            anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>")
-        }
-        other => anyhow!("process {process} cannot be told: {other}"),
-    })?;
+    signals::tell(process, Signal::SIGTERM)?;
     let begun = Instant::now();
     while claim::holder_of(index) == Some(process) {
         if begun.elapsed() > STOPPED && is_stopped(process) {

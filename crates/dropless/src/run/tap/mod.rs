@@ -14,7 +14,7 @@ use capture::ring::socket::{self, Listener};
 use capture::ring::{Producer, Ring};
 use dataplane::tap::{Tap, TapPlan, TapSlot};
 use measure::{Clock, Note};
-use report::published::{Phase, Place, State, tap_socket};
+use report::published::{Phase, Place, State, own_id, tap_socket};
 
 use super::clock::now;
 use super::control::Generations;
@@ -81,7 +81,7 @@ enum Stage {
 impl Taps {
     /// Opens the socket, where there is a queue to look into.
     pub fn open(places: Vec<TapPlace>, clock: &Clock) -> Self {
-        let at = || tap_socket(&Place::own().file(std::process::id()));
+        let at = || tap_socket(&Place::own().file(own_id()));
         let opened = (!places.is_empty()).then(|| Listener::open(&at(), None));
         let (listener, note) = match opened.transpose() {
             Ok(listener) => (listener, None),
