@@ -197,6 +197,10 @@ impl<'w, 'e> Watch<'w, 'e> {
         }
         self.notice(running);
         job.ready(&self.look);
+        if !has_schedule {
+            let begun = Instant::now();
+            self.run.board.begin(begun, &job.status(&self.look).total);
+        }
         control.set(Phase::Run);
         let mut all_poll = false;
         loop {

@@ -15,6 +15,11 @@ const FURTHER_BYTES: f64 = 24.0;
 pub struct Meter(VecDeque<(Instant, Totals)>);
 
 impl Meter {
+    /// A run begins at `at`, when so much is in its `total` that is in none of its rates.
+    pub fn begin(&mut self, at: Instant, total: &Totals) {
+        self.0 = [(at, *total)].into();
+    }
+
     /// The rates `now`, after `elapsed` of the run.
     pub fn rates(&mut self, now: Instant, elapsed: Duration, total: &Totals) -> Rates {
         let moved = |total: &Totals| total.sent + total.received > 0;
@@ -115,6 +120,17 @@ mod tests {
         let ms = Duration::from_millis(1);
         let _ = meter.rates(begun, Duration::ZERO, &at(0));
         let rates = meter.rates(begun + ms * 150, ms * 100, &at(100));
+        assert!((rates.tx_pps - 1000.0).abs() < 1e-6, "{rates:?}");
+    }
+
+    /// A ring that was full when the run began is no flood of its first second.
+    #[test]
+    fn what_had_come_before_the_run_is_in_no_rate() {
+        let (begun, mut meter) = (Instant::now(), Meter::default());
+        let ms = Duration::from_millis(1);
+        let _ = meter.rates(begun, Duration::ZERO, &at(0));
+        meter.begin(begun + ms * 50, &at(8000));
+        let rates = meter.rates(begun + ms * 150, ms * 150, &at(8100));
         assert!((rates.tx_pps - 1000.0).abs() < 1e-6, "{rates:?}");
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use measure::{Note, WorkerSummary};
-use report::published::{Ended, Phase, Place, Process, Publisher, State, Worker, unix_ms};
+use report::published::{Ended, Phase, Place, Process, Publisher, State, Totals, Worker, unix_ms};
 
 use crate::metrics::Service;
 use crate::run::signals::Interrupt;
@@ -90,6 +90,11 @@ impl StatusBoard {
         let awaited = self.manager.as_ref().and_then(|manager| manager.borrow().every());
         let every = awaited.map_or(TELL_EVERY, |every| every.min(TELL_EVERY));
         self.told.get().is_none_or(|at| at.elapsed() >= every)
+    }
+
+    /// The run begins at `at`: what is in its `total` by then is in no rate.
+    pub fn begin(&self, at: Instant, total: &Totals) {
+        self.meter.borrow_mut().begin(at, total);
     }
 
     /// Tells `state`; who tells, when, and how fast it goes is added here.
