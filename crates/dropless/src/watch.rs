@@ -20,8 +20,8 @@ use report::published::{Phase, State};
 use crate::at_end::AtEnd;
 use crate::plan::NoisePlan;
 use crate::run::clock::RunClock;
-use crate::run::placement;
 use crate::run::signals::Interrupt;
+use crate::run::{placement, privileges};
 use crate::status::{Expected, HealthCheck, StatusBoard};
 
 /// Stalls kept of one core; their memory is touched before the measurement.
@@ -145,7 +145,7 @@ fn wait(
     interrupt: &Interrupt,
     board: Option<&StatusBoard>,
 ) -> bool {
-    let mut live = Live::stderr(console.quiet);
+    let mut live = Live::stderr(console.quiet, privileges::drop_all);
     let planned = Duration::from_nanos(plan.duration_ns);
     let begun = Instant::now();
     loop {

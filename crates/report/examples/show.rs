@@ -32,7 +32,7 @@ fn main() {
 
 /// Two seconds of a run that will last ten.
 fn play(quiet: bool) {
-    let mut live = Live::stderr(quiet);
+    let mut live = Live::stderr(quiet, || ());
     for step in 0..40_u32 {
         let elapsed = Duration::from_millis(50) * step;
         let mut state = State {

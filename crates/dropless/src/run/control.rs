@@ -18,6 +18,7 @@ use super::links;
 use super::open::OpenPort;
 use super::peer::{self, Patience, Wait};
 use super::placement::Turn;
+use super::privileges;
 use super::tap::Taps;
 use super::workers::Running;
 use super::{Active, Next, Run};
@@ -154,7 +155,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 is_quiet: run.settings.console.quiet,
             },
             run,
-            live: Live::stderr(run.settings.console.quiet),
+            live: Live::stderr(run.settings.console.quiet, privileges::drop_all),
             explainer,
             stalls,
             taps,

@@ -62,7 +62,7 @@ fn assert_kept(running: &Running, control: u64) -> BTreeMap<String, Rights> {
     let is_kept = |(name, rights): (&String, &Rights)| {
         let held = match name.as_str() {
             "dropless" | "rows-to-disk" => control,
-            "signals" => 0,
+            "signals" | "display" => 0,
             name if name.starts_with("dropless-") || name.starts_with("metrics") => 0,
             // DPDK's own, which were there before.
             _ => return true,

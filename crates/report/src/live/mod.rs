@@ -38,8 +38,9 @@ enum Look {
 }
 
 impl Live {
-    /// On standard error, so that standard output holds the result and nothing else.
-    pub fn stderr(quiet: bool) -> Self {
+    /// On standard error, so that standard output holds the result and nothing else. The thread that writes does `first` what it
+    /// is given to do, such as to give up its rights.
+    pub fn stderr(quiet: bool, first: fn()) -> Self {
         let style = Style::detect(Stream::Stderr);
         // Without colours the terminal is dumb, or asked to be left alone only in colour: a dumb one cannot redraw.
         let can_redraw =
@@ -52,18 +53,18 @@ impl Live {
             },
             (false, false) => Look::Lines,
         };
-        Self::new(Box::new(io::stderr()), look)
+        Self::new(Box::new(io::stderr()), look, first)
     }
 
     /// On anything that takes bytes: in place with a style, else one line per second.
     pub fn onto(sink: Box<dyn Write + Send>, in_place: Option<Style>) -> Self {
         let look = in_place.map_or(Look::Lines, |style| Look::InPlace { style, ask: None });
-        Self::new(sink, look)
+        Self::new(sink, look, || ())
     }
 
-    fn new(sink: Box<dyn Write + Send>, look: Look) -> Self {
+    fn new(sink: Box<dyn Write + Send>, look: Look, first: fn()) -> Self {
         Self {
-            writer: Writer::onto(sink),
+            writer: Writer::onto(sink, first),
             look,
             period: None,
         }

@@ -38,12 +38,16 @@ struct Next {
 }
 
 impl Writer {
-    /// Writes to `sink` from now on.
-    pub fn onto(sink: Box<dyn Write + Send>) -> Self {
+    /// Writes to `sink` from now on, in a thread that does what is to be done `first`.
+    pub fn onto(sink: Box<dyn Write + Send>, first: fn()) -> Self {
         let shared = Arc::<Shared>::default();
         let own = Arc::clone(&shared);
         let thread = thread::Builder::new().name("display".to_owned());
-        if thread.spawn(move || own.write(sink)).is_err() {
+        let write = move || {
+            first();
+            own.write(sink);
+        };
+        if thread.spawn(write).is_err() {
             shared.lock().is_over = true;
         }
         Self(shared)

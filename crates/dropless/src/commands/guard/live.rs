@@ -28,7 +28,7 @@ use crate::run::on_interface::tags::{self, ThroughXdp};
 use crate::run::on_interface::{self, End, refusals, total};
 use crate::run::rulebook::TOLD_MAX;
 use crate::run::signals::{Hangup, Interrupt};
-use crate::run::{self, claim};
+use crate::run::{self, claim, privileges};
 use crate::status::{Expected, HealthCheck, StatusBoard};
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -200,7 +200,7 @@ impl Active {
         planned: Option<Duration>,
         (interrupt, board, console): (&Interrupt, &StatusBoard, Console),
     ) -> End {
-        let mut live = Live::stderr(console.quiet);
+        let mut live = Live::stderr(console.quiet, privileges::drop_all);
         let end = loop {
             let elapsed = self.begun.elapsed();
             if let Some(end) = End::of(&self.kept, interrupt, (elapsed, planned)) {

@@ -18,6 +18,7 @@ use crate::plan::FilterPlan;
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::tags::ThroughXdp;
 use crate::run::on_interface::{self, End, refusals, total};
+use crate::run::privileges;
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::Interrupt;
 use crate::status::{Expected, HealthCheck, StatusBoard};
@@ -91,7 +92,7 @@ impl<'p> Active<'p> {
         console: Console,
         mut samples: Option<&mut Writer>,
     ) -> End {
-        let mut live = Live::stderr(console.quiet);
+        let mut live = Live::stderr(console.quiet, privileges::drop_all);
         let planned = self.plan.duration_ns.map(Duration::from_nanos);
         let end = loop {
             let elapsed = self.begun.elapsed();
