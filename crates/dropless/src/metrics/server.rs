@@ -271,6 +271,7 @@ mod tests {
             assert!(parse(text).is_err(), "{text}");
         }
     }
+
     #[test]
     fn old_news_are_healthy_nowhere() {
         let mut state = State::default();

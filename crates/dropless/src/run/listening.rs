@@ -33,8 +33,12 @@ pub trait Counted: Copy + Default + 'static {
     const COLUMNS: &'static [Column<Self>];
 }
 
-/// The time in which `received` would have come at `rate_pps`, s: what came before the run is in no rate of its own.
-pub fn rated_s(received: u64, rate_pps: f64) -> f64 {
+/// The time in which `received` would have come at `rate_pps`, s: what came before the run is in no rate of its own. Where nothing
+/// came it is all that the run had.
+pub fn rated_s(received: u64, rate_pps: f64, duration_s: f64) -> f64 {
+    if received == 0 {
+        return duration_s;
+    }
     received as f64 / rate_pps.max(1e-9)
 }
 

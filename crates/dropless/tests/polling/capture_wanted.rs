@@ -311,7 +311,9 @@ fn a_file_port_alone_is_stamped_by_its_file() {
     assert!(has_note(&run.json(), "pcap-cut"), "{run}");
     for port in [&port, &other] {
         assert_eq!(run.json()["stamped_by"][port], "tsc", "{run}");
-    } // Behind an error libpcap goes on in the middle of something.
+    }
+
+    // Behind an error libpcap goes on in the middle of something.
     let mut damaged = PLAIN.bytes(&packets);
     let begins = 24
         + packets[..50]

@@ -103,6 +103,6 @@ impl run::Summary for ReflectSummary {
     }
 
     fn rated_s(&self) -> f64 {
-        rated_s(self.received, self.rate_rx_pps)
+        rated_s(self.received, self.rate_rx_pps, self.duration_s)
     }
 }

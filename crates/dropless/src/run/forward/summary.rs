@@ -225,7 +225,7 @@ impl run::Summary for ForwardSummary {
     }
 
     fn rated_s(&self) -> f64 {
-        rated_s(self.received, self.rate_rx_pps)
+        rated_s(self.received, self.rate_rx_pps, self.duration_s)
     }
 }
 

@@ -159,6 +159,7 @@ mod tests {
         let row = text.lines().find(|line| line.contains("imix"));
         assert!(row.is_some_and(|row| row.ends_with("not begun")), "{text}");
     }
+
     #[test]
     fn a_short_search_has_sent_for_a_while() {
         let of = |trials, seconds| {

@@ -62,7 +62,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             .push(Beside::new(format!("table {table}"), "all of it", why));
     }
     let chains = objects.iter().filter_map(|object| object.get("chain"));
-    let (mut nats, mut before) = (Vec::new(), nat::Rules::new(objects));
+    let (mut nats, mut before) = (Vec::new(), nat::Rules::new(&sets));
     for object in chains.filter(|chain| !dormant.contains(&table_of(chain))) {
         let of_kind = match object["type"].as_str() {
             Some("nat") => &mut nats,

@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use super::super::conditions::Unfit;
 use super::super::ruleset::{Beside, Chain, Meant, Translated};
-use super::{EARLIER, only, table_of};
+use super::sets::Sets;
+use super::{EARLIER, only};
 
 /// Where a chain is: its table, and its name there.
 type Place<'r> = (&'r str, &'r str);
 
 /// What rules do that the kernel may come to from a chain of the type nat.
-pub struct Rules<'o> {
-    /// The values of named maps: a rule that asks one leads to all of them.
-    maps: HashMap<(String, &'o str), &'o Value>,
+pub struct Rules<'s> {
+    /// A rule that asks a named map leads to all of its values.
+    sets: &'s Sets<'s>,
     taken: Vec<Taken>,
 }
 
@@ -30,12 +31,10 @@ struct Taken {
     denies: bool,
 }
 
-impl<'o> Rules<'o> {
-    pub fn new(objects: &'o [Value]) -> Self {
-        let maps = objects.iter().filter_map(|object| object.get("map"));
-        let named = |map: &'o Value| Some(((table_of(map), map["name"].as_str()?), map));
+impl<'s> Rules<'s> {
+    pub const fn new(sets: &'s Sets<'s>) -> Self {
         Self {
-            maps: maps.filter_map(named).collect(),
+            sets,
             taken: Vec::new(),
         }
     }
@@ -79,9 +78,9 @@ impl<'o> Rules<'o> {
                     .for_each(|value| self.chains_in(table, value, into));
             }
             Value::String(name) => {
-                let name = name.strip_prefix('@').unwrap_or_default();
-                if let Some(map) = self.maps.get(&(table.to_owned(), name)) {
-                    self.chains_in(table, &map["elem"], into);
+                let named = name.strip_prefix('@');
+                if let Some(values) = named.and_then(|name| self.sets.map_now(table, name)) {
+                    self.chains_in(table, values, into);
                 }
             }
             _ => {}

@@ -40,6 +40,11 @@ impl<'o> Sets<'o> {
         self.elements(&self.maps, table, name)
     }
 
+    /// All that a map has now, whether or not that stays so.
+    pub fn map_now(&self, table: &str, name: &str) -> Option<&'o Value> {
+        Some(&self.maps.get(&(table.to_owned(), name))?["elem"])
+    }
+
     /// Whether the elements of a set are forgotten by time alone, or shared by several rules: a rate for each would then
     /// be another than ours.
     pub fn is_for_one_rate(&self, table: &str, name: &str) -> bool {
