@@ -1,5 +1,6 @@
 //! The rules in force: what may join them, what they make superfluous, and when each goes.
 
+use measure::units::format_part;
 use rules::{Facts, Malformed, Prefix};
 
 use crate::block::{Action, Block, Meets};
@@ -109,14 +110,14 @@ impl InForce {
             ))
         } else if !is_rate(&block) && cost > cap.cost {
             Some(format!(
-                "it would meet {:.1} % of the legitimate packets that are known, and the cap is {:.1} %",
-                cost * 100.0,
-                cap.cost * 100.0
+                "it would meet {} of the legitimate packets that are known, and the cap is {}",
+                format_part(cost),
+                format_part(cap.cost)
             ))
         } else if cap.share < 1.0 && blocked_pps + block.pps > cap.share * all_pps {
             Some(format!(
-                "more than {:.1} % of all packets would be blocked",
-                cap.share * 100.0
+                "more than {} of all packets would be blocked",
+                format_part(cap.share)
             ))
         } else {
             None

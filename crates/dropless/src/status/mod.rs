@@ -178,6 +178,11 @@ impl StatusBoard {
         let begun = Instant::now();
         while begun.elapsed() < self.linger && !interrupt.is_set() {
             std::thread::sleep(Duration::from_millis(20));
+            // What has ended is shown until its file is old; this is still there.
+            if let Some(publisher) = self.publisher.as_ref().filter(|_| self.is_due()) {
+                self.told.set(Some(Instant::now()));
+                let _ = publisher.publish(&self.last.borrow());
+            }
         }
     }
 }

@@ -117,6 +117,13 @@ fn one_direction_is_one_direction_and_a_count_ends_it() {
     assert_balanced(&seen);
     assert_eq!(sequences(&file, 2).len(), 50);
     assert_eq!(sequences(&file, 1).len(), 0);
+    // All of it, or its rate would be that of more packets than came in it.
+    let times = fields(&file.display().to_string(), "frame", &["frame.time_relative"]);
+    let lasted: f64 = times[49].parse().expect("a time");
+    assert!(
+        lasted <= seen.json()["duration_s"].as_f64().expect("a time"),
+        "{lasted} s: {seen}"
+    );
     assert_all_back(&interrupted(host));
 }
 

@@ -1,6 +1,7 @@
 //! `dropless top` in a real terminal: a pseudo terminal, whose screen is read as a person would read it.
 
-use std::time::Duration;
+use std::fs::File;
+use std::time::{Duration, SystemTime};
 
 use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::proc::children;
@@ -214,6 +215,18 @@ fn the_rates_of_short_runs_are_those_of_their_results() {
         };
         assert!(until(LIMIT, || !told()["ended"].is_null()), "{running:?}");
         let told = told()["rate"]["tx_pps"].as_f64().expect("a rate");
+        // What has ended and is still there is not forgotten for its age.
+        let file = lab.path("live").join(running.id().to_string());
+        let old = SystemTime::now() - Duration::from_secs(120);
+        let aged = File::options()
+            .write(true)
+            .open(&file)
+            .and_then(|it| it.set_modified(old));
+        let modified = || std::fs::metadata(&file).and_then(|it| it.modified());
+        assert!(
+            aged.is_ok() && until(LIMIT, || modified().is_ok_and(|at| at > old)),
+            "{running:?}"
+        );
         let run = running.kill();
         let mean = run.json()["rate_tx_pps"].as_f64().expect("a rate");
         assert!((told - mean).abs() <= mean * 1e-9, "{told}: {run}");

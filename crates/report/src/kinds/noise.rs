@@ -10,7 +10,7 @@ use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 
 use crate::compare::metrics::{Metric, Unit, higher, lower};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
-use crate::number::{count, counted, pps, ratio, time};
+use crate::number::{count, counted, loss, pps, ratio, time};
 use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::sheet::Sheet;
@@ -159,11 +159,11 @@ fn worst(noise: &NoiseSummary, of: impl Fn(&CoreNoise) -> Option<f64>) -> Option
 /// What was taken from a core, in one sentence.
 fn headline(core: &CoreNoise) -> String {
     format!(
-        "Core {}: {} in {:.1} s, {:.4} % of the time; the longest {}",
+        "Core {}: {} in {:.1} s, {} of the time; the longest {}",
         core.core,
         counted(core.gaps, "stall"),
         core.watched_s,
-        core.taken_share * 100.0,
+        loss(core.taken_share),
         time(core.max_ns)
     )
 }
@@ -185,8 +185,8 @@ fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(named) = core.named_share {
         lines.push(format!(
-            "{:.1} % of that time is named by the kernel's events",
-            named * 100.0
+            "{} of that time is named by the kernel's events",
+            loss(named)
         ));
     }
     match core.complete {

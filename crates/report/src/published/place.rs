@@ -117,7 +117,8 @@ impl Place {
 
     /// Removes what is over for long.
     fn sweep(&self) {
-        for process in self.processes() {
+        // Age first: nothing else asks for what is in a file, and every start of a run comes by here.
+        for process in self.processes().filter(|process| is_old(&self.file(*process))) {
             let found = self.look(process);
             if found.is_long_over() && is_own(&found.path, false) {
                 let _ = fs::remove_file(&found.path);

@@ -223,6 +223,9 @@ impl Active for ActiveCapture {
         let doing = self.link.as_ref().map_or("capturing from", |link| &link.what);
         // What came to ports before is thrown away, and what taps copied belongs to it.
         self.course.begin(doing, look, || 0);
+        if let Some(link) = &self.link {
+            self.course.begun = link.since;
+        }
         self.counted.begin(self.times_ns().0);
     }
 

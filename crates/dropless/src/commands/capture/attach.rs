@@ -13,11 +13,12 @@ use capture::ring::{Consumer, socket};
 use dataplane::capture::TapCounters;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use measure::{Note, PortSummary};
+use measure::{Note, PortSummary, Ticks};
 use report::published::{Found, Place, State, tap_socket};
 
 use super::args::Way;
 use crate::plan::{AttachPlan, CapturePlan, MachinePlan};
+use crate::run::clock;
 use crate::run::tap::can_be_looked_into;
 use crate::run::tap::message::{Answer, Asked, TELL_LEN, Told};
 use crate::status::find::{self, Target};
@@ -218,6 +219,7 @@ impl Attached {
     /// The taps, with so many bytes of each frame, and the connection that they live as long as. They fill from now on: this
     /// is for the last moment before they are read.
     pub fn tap(self, snap_len: u32) -> Result<(Link, Vec<(Told, Consumer)>)> {
+        let since = clock::now();
         let taps = self.ask(snap_len)?;
         if self.is_everywhere {
             // Not before: all that leads here would wait for a core. Where it is refused, the kernel shares the core evenly.
@@ -230,6 +232,7 @@ impl Attached {
                 "looking into `dropless {}` of process {}",
                 self.host.process.command, self.host.process.id
             ),
+            since,
             stream: self.stream,
             taps: taps.iter().map(|_| Arc::default()).collect(),
             asked: None,
@@ -245,6 +248,8 @@ pub struct Link {
     process: u32,
     /// How many ports it has.
     pub ports: usize,
+    /// No tap has filled for longer than since then.
+    pub since: Ticks,
     stream: UnixStream,
     /// What is known of each tap.
     pub taps: Vec<Arc<TapCounters>>,
@@ -329,6 +334,7 @@ mod tests {
             what: String::new(),
             process: 7,
             ports: 1,
+            since: clock::now(),
             stream,
             taps: vec![Arc::default(), Arc::default()],
             asked: None,

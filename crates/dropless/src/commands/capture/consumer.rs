@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use capture::disk::{Claimed, Disk, Policy, Written};
 use capture::ring::{Consumer, Producer, Ring, Seat};
 use host::PortUri;
@@ -18,7 +18,7 @@ use report::published::ConsumerLevel;
 
 use super::refusals::{Refusals, refusals};
 use super::stream::{Stop, ended, stream};
-use crate::about::ensure_about;
+use crate::about::About as _;
 use crate::plan::FilesPlan;
 
 /// What came is on the disk after this long.
@@ -218,20 +218,24 @@ fn seat(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
 /// Whether the first file can be written, before anything else is done, and is none of a port's; what is there stays as it is.
 pub fn check_file(plan: &FilesPlan, ports: &[PortUri]) -> Result<()> {
     let path = name(plan)(1);
-    for port in ports {
-        let (read, written) = port.kind.files();
-        let is_it = |file: &Path| host::is_same_file(file, &path);
-        ensure_about!(
-            "--to",
-            !read.into_iter().chain(written).any(is_it),
-            "--to {} is a file of port {port}; write to another one",
-            path.display()
-        );
-    }
+    check_apart(&path, &format!("--to {}", path.display()), ports).about("--to")?;
     let claimed =
         Claimed::open(&path, report::ours::invoker()).map_err(|error| cannot_write(&path, &error))?;
     if claimed.is_new {
         let _ = std::fs::remove_file(&path);
+    }
+    Ok(())
+}
+
+/// Whether a file that is written, `named` so, is none of a port's.
+pub fn check_apart(written_to: &Path, named: &str, ports: &[PortUri]) -> Result<()> {
+    for port in ports {
+        let (read, written) = port.kind.files();
+        let mut files = read.into_iter().chain(written);
+        ensure!(
+            !files.any(|file| host::is_same_file(file, written_to)),
+            "{named} is a file of port {port}; write to another one"
+        );
     }
     Ok(())
 }

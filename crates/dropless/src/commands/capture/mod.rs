@@ -57,6 +57,9 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     let door = plan.ring.door.as_deref();
     let door = door.map(|path| open_door(path, plan.ring.group)).transpose()?;
+    if args.stdout {
+        consumer::check_apart(Path::new(STDOUT), "--stdout", &plan.machine.ports).about("--stdout")?;
+    }
     let sink = args.stdout.then(own_stdout).transpose()?;
     let mut settings = args.run.settings()?;
     let mut attached = None;
@@ -78,6 +81,9 @@ pub fn run(args: &Args) -> Result<u8> {
     };
     run::run(job, &settings)
 }
+
+/// The file that standard output is, where it is one.
+const STDOUT: &str = "/proc/self/fd/1";
 
 /// The ring is there as a whole before the first packet: more than there is would wake the OOM killer.
 fn check_memory(ring: &RingPlan) -> Result<()> {

@@ -80,7 +80,7 @@ pub fn show(proof: &Proof, style: &Style) -> String {
                 [
                     Cell::left(when),
                     Cell::right(format!("{:.1} /s", core.gaps as f64 / core.watched_s)),
-                    Cell::right(format!("{:.4} %", core.taken_share * 100.0)),
+                    Cell::right(number::loss(core.taken_share)),
                     Cell::right(number::time(core.max_ns)),
                     Cell::left(first.map_or("-", |cause| &cause.cause)),
                 ],

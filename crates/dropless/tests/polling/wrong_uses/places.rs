@@ -171,6 +171,14 @@ fn capture_that_would_be_written_over() {
     stdin.args(["replay", "-", "--port", "pcap:-,y.pcap"]);
     stdin.stdin(fs::File::open(path("x.pcap")).expect("opening it"));
     refused_by(stdin.current_dir(directory.path()), &[why, "write to another"]);
+    let mut stdout = Command::new(env!("CARGO_BIN_EXE_dropless"));
+    stdout.args(["capture", "--port", "pcap:x.pcap", "--stdout"]);
+    let appended = fs::File::options().append(true).open(path("y.pcap"));
+    stdout.stdout(appended.expect("opening it"));
+    refused_by(
+        stdout.current_dir(directory.path()),
+        &["is a file of port", "write to another"],
+    );
     assert_eq!(fs::read(path("x.pcap")).expect("reading it"), bytes);
 }
 
