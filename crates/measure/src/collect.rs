@@ -9,6 +9,8 @@ use crate::time::Nanos;
 
 /// No row is shorter, ns: files tell times this finely, and time must grow from row to row.
 const ROW_NS_MIN: u64 = 1000;
+/// A last row of which more than so many would fit into an interval is a rest.
+pub const REST_PARTS: u64 = 10;
 
 /// What one stream (or all of them) did in one interval, by the time of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,12 +119,12 @@ impl IntervalRow {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
 
-    /// Whether it is less than a tenth of an interval, what a run left behind its last whole one: packets that were late
+    /// Whether it is less than a tenth of an interval ([`REST_PARTS`]), what a run left behind its last whole one: packets that were late
     /// leave in no time, and would look like a rate that nobody sent at.
     pub fn is_rest(&self) -> bool {
         let length_ns = self.end_ns.saturating_sub(self.start_ns);
         // All intervals before it are of one length.
-        length_ns.saturating_mul(10).saturating_mul(self.index) < self.start_ns
+        length_ns.saturating_mul(REST_PARTS).saturating_mul(self.index) < self.start_ns
     }
 
     /// Latency percentiles (3 % resolution, minimum and maximum exact).

@@ -68,7 +68,7 @@ impl Span {
         (self.weight > 0.0).then(|| (self.sum / self.weight).clamp(self.min, self.max))
     }
 
-    fn merge(&mut self, later: &Self) {
+    pub(super) fn merge(&mut self, later: &Self) {
         if self.weight == 0.0 {
             *self = *later;
         } else if later.weight > 0.0 {

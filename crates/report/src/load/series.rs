@@ -12,6 +12,8 @@ use crate::read::ReadError;
 
 /// Points of a series at most: more than a screen has columns, few enough for a page to open at once.
 pub const POINTS_MAX: usize = 4000;
+/// How often a rest fits into an interval, at least ([`IntervalRow::is_rest`](measure::IntervalRow::is_rest)).
+const REST_PARTS: f64 = measure::collect::REST_PARTS as f64;
 /// No file is of more than 30 years, in ms.
 pub const TIME_MAX_MS: f64 = 1e12;
 /// No interval is shorter than what the clock of the older files tells apart, in ms (1 us; the rest is for rounding).
@@ -145,7 +147,7 @@ struct Reading {
     /// The first row of a file without lengths waits for the second: its length is that between the two.
     first: Option<(f64, [Option<f64>; NAMES.len()])>,
     last_ms: Option<f64>,
-    /// The interval before this one: a short one after it belongs to it.
+    /// The interval before this one: a rest after it belongs to it.
     held: Option<Interval>,
 }
 
@@ -157,10 +159,8 @@ struct Interval {
     end_ms: f64,
     length_ms: f64,
     counts: Counts,
-    drop_percent: Option<f64>,
-    /// Packets that `drop_percent` is of.
-    of: f64,
-    mean_ns: Option<f64>,
+    drop_percent: Span,
+    mean_ns: Span,
     quantiles: [Option<f64>; QUANTILES.len()],
     heat: Slice,
 }
@@ -169,20 +169,12 @@ impl Interval {
     /// Takes in what is left of the run after the last whole interval: packets that were late leave in no time, and
     /// would look like a rate that nobody sent at.
     fn extend(&mut self, rest: Self) {
-        let weighed = |one: Option<f64>, other: Option<f64>, (a, b): (f64, f64)| match (one, other) {
-            (Some(one), Some(other)) if a + b > 0.0 => Some((one * a + other * b) / (a + b)),
-            (one, other) => one.or(other),
-        };
-        let received = (self.counts.received, rest.counts.received);
-        self.mean_ns = weighed(self.mean_ns, rest.mean_ns, received);
-        self.drop_percent = weighed(self.drop_percent, rest.drop_percent, (self.of, rest.of));
-        self.of += rest.of;
-        let extreme = |one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| {
-            one.map_or(other, |one| Some(other.map_or(one, |other| pick(one, other))))
-        };
-        // Of percentiles there is no sum: those of the whole interval stay.
-        self.quantiles[0] = extreme(self.quantiles[0], rest.quantiles[0], f64::min);
-        self.quantiles[5] = extreme(self.quantiles[5], rest.quantiles[5], f64::max);
+        self.drop_percent.merge(&rest.drop_percent);
+        self.mean_ns.merge(&rest.mean_ns);
+        // Of percentiles there is no sum, but the larger is at least that of both (the smallest of all is not drawn).
+        for (one, other) in self.quantiles.iter_mut().zip(rest.quantiles) {
+            *one = one.map_or(other, |one| Some(other.map_or(one, |other| one.max(other))));
+        }
         self.end_ms = rest.end_ms;
         self.length_ms += rest.length_ms;
         self.counts.add(&rest.counts);
@@ -192,22 +184,22 @@ impl Interval {
     fn point(&self) -> Point {
         let Counts { sent, received, .. } = self.counts;
         let per_second = |packets: f64| (self.length_ms > 0.0).then(|| packets * 1000.0 / self.length_ms);
-        let [_, p50, _, p99, p999, max] = self.quantiles;
-        let values = [
-            (per_second(sent.max(0.0)), self.length_ms),
-            (per_second(received), self.length_ms),
-            (self.drop_percent, self.of),
-            (self.mean_ns, received),
-            (p50, received),
-            (p99, received),
-            (p999, received),
-            (max, received),
-        ];
+        let span = |value, weight| Span::of(value, weight, self.end_ms);
+        let [p50, p99, p999, max] = [1, 3, 4, 5].map(|at| span(self.quantiles[at], received));
         Point {
             end_ms: self.end_ms,
             length_ms: self.length_ms,
             counts: self.counts,
-            spans: values.map(|(value, weight)| Span::of(value, weight, self.end_ms)),
+            spans: [
+                span(per_second(sent.max(0.0)), self.length_ms),
+                span(per_second(received), self.length_ms),
+                self.drop_percent,
+                self.mean_ns,
+                p50,
+                p99,
+                p999,
+                max,
+            ],
         }
     }
 }
@@ -295,6 +287,8 @@ impl Reading {
             }
             Origin::Send | Origin::Older => (get("drop_rate"), sent),
         };
+        // Older files have a mean of nearly nothing where nothing came: no packet takes less than a nanosecond.
+        let mean_ns = get("avg_latency").map(|ms| ms * 1e6).filter(|ns| *ns >= 1.0);
         let quantiles = QUANTILES.map(|name| get(&format!("latency_{name}_ns")));
         let interval = Interval {
             end_ms,
@@ -307,15 +301,13 @@ impl Reading {
                 missed,
                 unsent: count("unsent"),
             },
-            drop_percent,
-            of,
-            // Older files have a mean of nearly nothing where nothing came: no packet takes less than a nanosecond.
-            mean_ns: get("avg_latency").map(|ms| ms * 1e6).filter(|ns| *ns >= 1.0),
+            drop_percent: Span::of(drop_percent, of, end_ms),
+            mean_ns: Span::of(mean_ns, received, end_ms),
             quantiles,
             heat: Slice::new(end_ms, length_ms, received, quantiles),
         };
         match &mut self.held {
-            Some(held) if self.origin == Origin::Send && length_ms < held.length_ms / 2.0 => {
+            Some(held) if self.origin == Origin::Send && length_ms * REST_PARTS < held.length_ms => {
                 held.extend(interval);
             }
             _ => {

@@ -249,3 +249,45 @@ fn slow_packets_of_a_short_last_row_are_slow_in_the_table() {
     assert_eq!((stretches.len(), stretches[0].packets), (1, 2500.0));
     assert!(stretches[0].within_ns.unwrap()[0] >= 9e6, "{stretches:?}");
 }
+
+/// A last interval of nearly half the others is one; of a rest the loss and the percentiles are not thinned out.
+#[test]
+fn what_went_wrong_in_a_short_last_row_is_told() {
+    let good = |end_ms: u64| {
+        format!(
+            "{end_ms}.000,1000,1000,0,0.010,100.000,0,0,0,0,0,,,{}\n",
+            "9000,".repeat(5) + "9000"
+        )
+    };
+    let slow = ["5000000"; 6].join(",");
+    for (last, points, loss) in [
+        (
+            "245.000,450,0,100,,45.000,450,0,0,0,0,,,,,,,,".to_owned(),
+            3,
+            450.0 / 2450.0,
+        ),
+        (
+            format!("240.000,400,200,50,5.0,40.000,200,0,0,0,0,,,{slow}"),
+            3,
+            200.0 / 2400.0,
+        ),
+        (
+            format!("209.000,90,45,50,5.0,9.000,45,0,0,0,0,,,{slow}"),
+            2,
+            45.0 / 2090.0,
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let rows = format!("{}\n{}{}{last}\n", intervals::COLUMNS, good(100), good(200));
+        let series = killed(dir.path(), &rows).series.unwrap();
+        assert_eq!(series.points().len(), points, "{last}");
+        let lost = series.whole.span(load::Channel::Loss);
+        assert!(lost.max >= 50.0, "{last}: {lost:?}");
+        assert!(
+            (lost.mean().unwrap() - 100.0 * loss).abs() < 1e-9,
+            "{last}: {lost:?}"
+        );
+        let shown = series.points().last().unwrap().span(load::Channel::P99).mean();
+        assert!(shown.is_none_or(|p99| p99 >= 5e6), "{last}: {shown:?}");
+    }
+}
