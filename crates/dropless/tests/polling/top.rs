@@ -450,8 +450,35 @@ fn one_look_for_scripts() {
     assert_eq!(piped.code, Some(2), "{piped}");
     assert!(piped.stderr.contains("--once"), "{piped}");
 
-    // A file of a version that is not known here yet.
+    // What a process that was stopped told a while ago is not called well, and neither is what it told by another clock.
     let file = lab.path("live").join(&process);
+    sender.signal(Signal::SIGSTOP);
+    assert!(
+        until(LIMIT, || report::published::is_stopped(sender.id())),
+        "{sender:?}"
+    );
+    let mut told = report::published::read(&file).expect("what it told last");
+    for (told_unix_ms, words) in [
+        (told.told_unix_ms - 60_000, "no status for "),
+        (
+            told.told_unix_ms + 3_600_000,
+            "no status since the clock was set back",
+        ),
+    ] {
+        told.told_unix_ms = told_unix_ms;
+        let bytes = report::published::encode(&told).expect("JSON");
+        std::fs::write(&file, bytes).expect("writing");
+        let health = &top(&["top", "--json"]).json()["health"];
+        assert_eq!(health["healthy"], false, "{health}");
+        assert!(
+            health["reason"].as_str().is_some_and(|why| why.contains(words)),
+            "{health}"
+        );
+        let text = top(&["top", "--once"]);
+        assert!(text.stdout.contains(words), "{text}");
+    }
+
+    // A file of a version that is not known here yet.
     sender.kill();
     std::fs::write(&file, "dropless-live 99 2\n{}").expect("writing");
     let newer = top(&["top", "--once", &process]);

@@ -1,5 +1,6 @@
 //! What a run tells while it goes: one file in shared memory, written by its control thread, that `dropless top` finds.
 
+mod age;
 mod file;
 mod numbers;
 mod place;

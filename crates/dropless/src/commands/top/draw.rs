@@ -37,8 +37,6 @@ const ASCII_LEVELS: Set = Set {
 };
 /// Columns between two columns.
 const GAP: u16 = 3;
-/// Without news for this long something is wrong.
-const SILENT_MS: u64 = 2000;
 
 const HELP: &str = "\
 q, Ctrl-C      quit; the run goes on
@@ -110,7 +108,11 @@ fn list(screen: &Screen, width: usize) -> Vec<Line<'static>> {
                     "{:>8}  {:8}{:11}{:>10}  {:>12}  ",
                     found.process,
                     state.process.command,
-                    state.phase.name(),
+                    if state.is_silent(state.age(unix_ms())) {
+                        "no status"
+                    } else {
+                        state.phase.name()
+                    },
                     format!("{:.1} s", state.elapsed_s),
                     number::pps(state.rate.tx_pps.max(state.rate.rx_pps)),
                 );
@@ -190,16 +192,8 @@ fn word(shown: &Shown) -> Span<'static> {
     if let Some(trouble) = &shown.trouble {
         return format!("its current status {trouble}").red();
     }
-    let silent = unix_ms().saturating_sub(state.told_unix_ms);
-    if silent > SILENT_MS && state.sequence > 2 {
-        return format!(
-            "no status for {:.0} s: is the process stopped, or its core busy with something else?",
-            silent as f64 / 1e3
-        )
-        .yellow();
-    }
-    let text = state.health.reason.clone();
-    if !state.health.healthy {
+    let text = shown.health.reason.clone();
+    if !shown.health.healthy {
         return text.yellow();
     }
     match state.rules.as_ref().and_then(|rules| rules.refused.as_ref()) {

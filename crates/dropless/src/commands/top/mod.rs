@@ -9,6 +9,7 @@ mod text;
 
 use anyhow::Result;
 use report::out;
+use report::published::unix_ms;
 use report::style::{Stream, Style};
 
 use crate::status::find::{self, Target};
@@ -18,7 +19,8 @@ pub use args::Args;
 pub fn run(args: &Args) -> Result<u8> {
     let target = Target::parse(args.run.as_deref());
     if args.once || args.json {
-        let found = find::one(&target, "dropless top")?.state?;
+        let mut found = find::one(&target, "dropless top")?.state?;
+        found.health = found.health_by_now(found.age(unix_ms()));
         let text = if args.json {
             serde_json::to_string(&found)? + "\n"
         } else {

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use report::published::{Found, State, is_alive, read};
+use report::published::{Found, Health, State, is_alive, read, unix_ms};
 
 use super::draw;
 use super::history::History;
@@ -39,6 +39,10 @@ pub struct Shown {
     path: PathBuf,
     /// What it told last.
     pub state: State,
+    /// How well that is by now.
+    pub health: Health,
+    /// When that was told, by a clock that nobody sets.
+    told: Instant,
     pub history: History,
     /// Its process is no more.
     pub gone: bool,
@@ -178,9 +182,12 @@ impl Shown {
         let state = found.state.map_err(|refusal| refusal.to_string())?;
         let mut history = History::default();
         history.add(&state);
+        let (age, now) = (state.age(unix_ms()), Instant::now());
         Ok(Self {
             path: found.path,
             gone: !found.alive,
+            health: state.health_by_now(age),
+            told: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
             state,
             history,
             trouble: None,
@@ -193,6 +200,9 @@ impl Shown {
         self.gone = !is_alive(&self.state.process);
         match read(&self.path) {
             Ok(state) if state.process.started_ticks == self.state.process.started_ticks => {
+                if state.sequence != self.state.sequence {
+                    self.told = Instant::now();
+                }
                 self.state = state;
                 self.trouble = None;
                 if self.state.ended.is_none() {
@@ -203,5 +213,40 @@ impl Shown {
             Err(_) if self.gone => {}
             Err(refusal) => self.trouble = Some(refusal.to_string()),
         }
+        self.health = self.state.health_by_now(Some(self.told.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use report::published::{Phase, Place, Process};
+
+    use super::*;
+
+    /// Whatever the clock of the machine says meanwhile.
+    #[test]
+    fn a_run_that_tells_nothing_more_is_not_well() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = Place::at(dir.path());
+        let publisher = place.publisher().expect("a publisher");
+        let mut state = State {
+            process: Process::this("send", "0"),
+            phase: Phase::Sending,
+            sequence: 1,
+            told_unix_ms: unix_ms() + 3_600_000,
+            ..State::default()
+        };
+        state.health.healthy = true;
+        publisher.publish(&state).expect("room");
+        let mut shown = Shown::new(place.look(state.process.id)).expect("a run");
+        shown.look();
+        assert!(shown.health.healthy, "it was seen just now: {:?}", shown.health);
+        shown.told = Instant::now().checked_sub(Duration::from_secs(9)).expect("a past");
+        shown.look();
+        assert!(!shown.health.healthy && shown.health.reason.contains("no status for 9 s"));
+        state.sequence += 1;
+        publisher.publish(&state).expect("room");
+        shown.look();
+        assert!(shown.health.healthy, "{:?}", shown.health);
     }
 }
