@@ -205,9 +205,12 @@ impl Table {
 }
 
 /// `text` in at most `width` columns, its end replaced when it is longer.
-fn shorten(text: &str, width: usize, style: &Style) -> String {
+pub(crate) fn shorten(text: &str, width: usize, style: &Style) -> String {
     if text.width() <= width {
         return text.to_owned();
+    }
+    if width == 0 {
+        return String::new();
     }
     let mark = if style.unicode { "…" } else { "~" };
     let mut short = String::new();

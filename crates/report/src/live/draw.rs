@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::number::{count, ns, pps};
 use crate::published::{Phase, State, Totals};
 use crate::style::{Paint, Style};
+use crate::table::shorten;
 
 /// The longest progress bar; beyond it only the eye travels.
 const BAR_MAX: usize = 40;
@@ -31,7 +32,10 @@ pub fn drawing(state: &State, style: &Style) -> (String, usize) {
     let mut lines = vec![progress(state, room, style)];
     let (mut text, mut width) = (String::new(), 0);
     for (name, value, paint) in fields(state) {
-        let wide = name.width() + 1 + value.width();
+        let name = shorten(name, room, style);
+        let value = shorten(&value, room.saturating_sub(name.width() + 1), style);
+        let gap = usize::from(!value.is_empty());
+        let wide = name.width() + gap + value.width();
         if width > 0 && width + 3 + wide > room {
             lines.push(std::mem::take(&mut text));
             width = 0;
@@ -40,8 +44,8 @@ pub fn drawing(state: &State, style: &Style) -> (String, usize) {
             text.push_str("   ");
             width += 3;
         }
-        text.push_str(&style.paint(Paint::Dim, name));
-        text.push(' ');
+        text.push_str(&style.paint(Paint::Dim, &name));
+        text.push_str(&" ".repeat(gap));
         text.push_str(&style.paint(paint, &value));
         width += wide;
     }
@@ -55,12 +59,15 @@ fn progress(state: &State, room: usize, style: &Style) -> String {
         Some(planned) => format!("{elapsed:.1} s of {planned:.1} s"),
         None => format!("{elapsed:.1} s"),
     };
-    let words = state.phase.name().width() + 2 + time.width() + 2;
+    let phase = shorten(state.phase.name(), room, style);
+    let time = shorten(&time, room.saturating_sub(phase.width() + 2), style);
+    let words = phase.width() + 2 + time.width() + 2;
     let bar = state
         .done
         .map(|done| bar(done, room.saturating_sub(words).min(BAR_MAX), style));
-    let phase = style.paint(Paint::Head, state.phase.name());
+    let phase = style.paint(Paint::Head, &phase);
     match bar {
+        _ if time.is_empty() => phase,
         Some(bar) if !bar.is_empty() => format!("{phase}  {bar}  {time}"),
         _ => format!("{phase}  {time}"),
     }

@@ -93,18 +93,22 @@ fn in_place_each_drawing_erases_the_last() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    for width in [1, 5, 20, 40, 80, 120] {
+    let mut state = at(5000);
+    state.total.lost = 123_456_789;
+    state.total.under_way = 123_456_789;
+    state.refused_s = Some(2.4);
+    for width in [1, 2, 5, 20, 30, 40, 80, 120] {
         let (text, lines) = drawing(
-            &at(5000),
+            &state,
             &Style {
                 width,
                 ..Style::plain()
             },
         );
         assert_eq!(text.lines().count(), lines);
-        if width >= 40 {
-            assert!(text.lines().all(|line| line.width() < width), "{width}: {text}");
-        }
+        assert!(text.lines().all(|line| line.width() < width), "{width}: {text}");
+        let is_cut = text.lines().any(|line| line.ends_with('~'));
+        assert_eq!(is_cut, (2..80).contains(&width), "{width}: {text}");
     }
 }
 
