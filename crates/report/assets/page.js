@@ -279,11 +279,12 @@
   }
 
   function redraw() {
-    const zooms = charts.map(({ plot, place }) => [place, plot.scales.x.min, plot.scales.x.max]);
+    const before = charts.map(({ plot, place }) => [place, plot.scales.x.min, plot.scales.x.max, plot.series.map(line => line.show)]);
     for (const { plot, reset } of charts.splice(0)) { plot.destroy(); reset.remove(); }
     drawAll();
-    for (const [place, min, max] of zooms) {
+    for (const [place, min, max, shown] of before) {
       const me = charts.find(chart => chart.place === place), all = whole(me.group);
+      shown.forEach((show, at) => { if (show !== me.plot.series[at].show) me.plot.setSeries(at, { show }); });
       if (min > all[0] || max < all[1]) zoomed(me, min, max);
     }
   }

@@ -152,12 +152,15 @@ class Look:
         place.send_keys("0")
         until(lambda: self.zoomed() == 0)
         self.seen["keyboard"] = {"said": said, "zoomed": [closer, self.zoomed()]}
-        row = place.find_element(By.CSS_SELECTOR, ".u-legend [role=button]")
-        pressed = lambda: row.get_attribute("aria-pressed")
+        row = lambda: place.find_element(By.CSS_SELECTOR, ".u-legend [role=button]")
+        pressed = lambda: row().get_attribute("aria-pressed")
         states = [pressed()]
         for _ in range(2):
-            row.send_keys(Keys.ENTER)
+            row().send_keys(Keys.ENTER)
             states.append(until(lambda: pressed() != states[-1] and pressed(), 5))
+            # All charts are drawn again, as on paper.
+            self.driver.execute_script("document.getElementById('theme').click()")
+            states.append(pressed())
         self.seen["keyboard"]["pressed"] = states
 
     def tabs(self):

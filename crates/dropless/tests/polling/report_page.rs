@@ -144,7 +144,8 @@ fn a_run_is_drawn_and_answers() {
     );
     assert_eq!(
         seen["keyboard"]["pressed"],
-        serde_json::json!(["true", "false", "true"])
+        serde_json::json!(["true", "false", "false", "true", "true"]),
+        "a line is shown or hidden, and stays so when all is drawn again"
     );
     // Hovering over one chart tells the values there, and those of the same moment in the others.
     assert!(
