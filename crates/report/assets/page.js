@@ -11,11 +11,12 @@
   const scaled = (v, steps) => { for (const [factor, unit] of steps) if (Math.abs(v) >= factor * 0.9995) return digits(v / factor) + " " + unit; return digits(v) + " " + steps[steps.length - 1][1]; };
   const pps = v => scaled(v, [[1e9, "Gpps"], [1e6, "Mpps"], [1e3, "kpps"], [1, "pps"]]);
   const ns = v => scaled(v, [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]]);
-  const percent = v => v === 0 ? "0 %" : v < 0.0001 ? "<0.0001 %" : +v.toFixed(4) + " %";
+  const percent = v => v === 0 ? "0 %" : v < 0.0001 ? "<0.0001 %" : v < 100 && v > 99.9999 ? ">99.9999 %" : +v.toFixed(4) + " %";
   const seconds = v => +v.toFixed(6) + " s";
   // On an axis `1.5 kpps`, where a value would be `1.500 kpps`.
   const short = show => v => show(v).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
-  const share = x => x <= 1 ? "0 %" : +(100 * (1 - 1 / x)).toFixed(7) + " %";
+  // With as many digits as tell it from all.
+  const share = x => x <= 1 ? "0 %" : +(100 * (1 - 1 / x)).toFixed(Math.max(7, Math.ceil(Math.log10(x)))) + " %";
 
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const faint = c => c + "38";

@@ -6,6 +6,7 @@ usage: look.py PICTURES PAGE...: looks at each file PAGE, and puts screenshots i
 import base64
 import json
 import pathlib
+import re
 import sys
 import time
 
@@ -94,7 +95,7 @@ def until(condition, seconds=20):
 class Look:
     def __init__(self, driver, page, pictures):
         self.driver, self.pictures, self.seen = driver, None if pictures == "-" else pathlib.Path(pictures), {}
-        self.name = pathlib.Path(page).stem
+        self.name, self.text = pathlib.Path(page).stem, pathlib.Path(page).read_text()
         driver.get(pathlib.Path(page).resolve().as_uri())
         until(lambda: driver.execute_script("return document.documentElement.dataset.drawn"))
         self.has_charts = bool(driver.find_elements(By.CSS_SELECTOR, "[data-chart=rates]"))
@@ -208,6 +209,12 @@ class Look:
         emulate(media="", features=[])
         self.driver.execute_script("dispatchEvent(new Event('afterprint'))")
 
+    def words(self):
+        """What stands for parts that are nearly all."""
+        formatter = lambda name: re.search(rf"const {name} = (.*);", self.text)[1]
+        script = f"return [({formatter('percent')})(arguments[0]), ...arguments[1].map({formatter('share')})]"
+        self.seen["nearly"] = self.driver.execute_script(script, 99.99999, [1e7, 3e9, 1e10])
+
     def facts(self):
         self.seen["flows"] = self.driver.execute_script(MARKS)
         self.seen["alone"] = self.driver.execute_script(ALONE)
@@ -226,7 +233,7 @@ def main():
         for page in sys.argv[2:]:
             look = Look(driver, page, sys.argv[1])
             look.seen["idle"] = driver.execute_script(LEGENDS)
-            charts = (look.hover, look.drag, look.keyboard) if look.has_charts else ()
+            charts = (look.hover, look.drag, look.keyboard, look.words) if look.has_charts else ()
             for step in (look.schemes, *charts, look.tabs, look.facts):
                 step()
             pages.append(look.seen)

@@ -147,6 +147,10 @@ fn a_run_is_drawn_and_answers() {
         serde_json::json!(["true", "false", "false", "true", "true"]),
         "a line is shown or hidden, and stays so when all is drawn again"
     );
+    assert_eq!(
+        seen["nearly"],
+        serde_json::json!([">99.9999 %", "99.99999 %", "99.9999999667 %", "99.99999999 %"])
+    );
     // Hovering over one chart tells the values there, and those of the same moment in the others.
     assert!(
         names(&seen, "/hover/rates")
