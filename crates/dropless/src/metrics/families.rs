@@ -199,14 +199,16 @@ fn packets(state: &State) -> Vec<MetricFamily> {
         ("reordered_packets_total", total.reordered),
         ("corrupt_packets_total", total.corrupt),
         ("late_packets_total", total.late),
-        ("sent_bytes_total", total.sent_bytes),
         ("received_bytes_total", total.received_bytes),
     ];
+    // A rate of none would be told of bytes that nobody counts.
+    let sent_bytes = total.sent_bytes.map(|bytes| ("sent_bytes_total", bytes));
+    let totals = totals.into_iter().chain(sent_bytes);
     let totals = totals.map(|(name, count)| counters(name, vec![counter(&[], count as f64)]));
     let places = state.places.iter();
     let places = places.map(|(place, count)| counter(&[("place", place)], *count as f64));
     let places = counters("place_packets_total", places.collect());
-    totals.into_iter().chain([places]).collect()
+    totals.chain([places]).collect()
 }
 
 fn ports(state: &State) -> Vec<MetricFamily> {

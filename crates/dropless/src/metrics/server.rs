@@ -289,4 +289,19 @@ mod tests {
             assert!(text.contains(metric), "{text}");
         }
     }
+
+    /// The dashboard's bit rate would show 24 bytes a packet.
+    #[test]
+    fn bytes_that_nobody_counts_are_not_told() {
+        let mut state = State::default();
+        (state.total.sent, state.total.received_bytes) = (7, 420);
+        for (sent_bytes, is_told) in [(None, false), (Some(0), true), (Some(420), true)] {
+            state.total.sent_bytes = sent_bytes;
+            let text = exposition(&state, true);
+            assert_eq!(text.contains("\ndropless_sent_bytes_total "), is_told, "{text}");
+            assert!(text.contains("\ndropless_received_bytes_total 420\n"), "{text}");
+        }
+        state.total = state.total + report::published::Totals::default();
+        assert_eq!(state.total.sent_bytes, Some(420));
+    }
 }

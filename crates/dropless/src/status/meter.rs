@@ -74,7 +74,11 @@ fn rates(before: &Totals, total: &Totals, seconds: f64) -> Rates {
         over_s: seconds,
         tx_pps,
         rx_pps,
-        tx_bps: bits(tx_pps, total.sent_bytes, before.sent_bytes),
+        tx_bps: bits(
+            tx_pps,
+            total.sent_bytes.unwrap_or(0),
+            before.sent_bytes.unwrap_or(0),
+        ),
         rx_bps: bits(rx_pps, total.received_bytes, before.received_bytes),
     }
 }
@@ -90,7 +94,7 @@ mod tests {
         Totals {
             sent,
             received: sent / 2,
-            sent_bytes: sent * 60,
+            sent_bytes: Some(sent * 60),
             ..Totals::default()
         }
     }

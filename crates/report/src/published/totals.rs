@@ -33,8 +33,9 @@ pub struct Totals {
     pub corrupt: u64,
     /// Packets that came too late.
     pub late: u64,
-    /// Bytes sent, without FCS.
-    pub sent_bytes: u64,
+    /// Bytes sent, without FCS; nothing where they are not counted, as of what a reflector or a forwarder sends on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
     /// Bytes received, without FCS.
     pub received_bytes: u64,
 }
@@ -64,7 +65,9 @@ impl std::ops::Add for Totals {
             reordered: self.reordered + more.reordered,
             corrupt: self.corrupt + more.corrupt,
             late: self.late + more.late,
-            sent_bytes: self.sent_bytes + more.sent_bytes,
+            sent_bytes: self.sent_bytes.map_or(more.sent_bytes, |bytes| {
+                Some(bytes + more.sent_bytes.unwrap_or(0))
+            }),
             received_bytes: self.received_bytes + more.received_bytes,
         }
     }

@@ -203,7 +203,7 @@ impl Active for ActiveReplay {
                 sent: counters.sent.get(),
                 unsent,
                 late: counters.late_by_file.get(),
-                sent_bytes: counters.bytes.get(),
+                sent_bytes: Some(counters.bytes.get()),
                 ..Totals::default()
             },
             queues: self.queues(),

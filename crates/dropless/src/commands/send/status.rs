@@ -42,7 +42,7 @@ fn totals(wiring: &Wiring, lost: u64, is_awaited: bool) -> Totals {
         reordered: wiring.received(|counters| counters.reordered.get()),
         corrupt: wiring.received(|counters| counters.corrupt.get()),
         late: wiring.received(|counters| counters.late.get()),
-        sent_bytes: wiring.sent(|counters| counters.bytes.get()),
+        sent_bytes: Some(wiring.sent(|counters| counters.bytes.get())),
         received_bytes: wiring.received(|counters| counters.bytes.get()),
         ..Totals::default()
     }

@@ -106,7 +106,7 @@ pub fn total(state: &mut State, judged: &Judged, before: &Judged) {
     state.total.received = judged.packets().saturating_sub(before.packets());
     state.total.received_bytes = bytes(judged).saturating_sub(bytes(before));
     state.total.sent = judged.allowed.saturating_sub(before.allowed);
-    state.total.sent_bytes = judged.allowed_bytes.saturating_sub(before.allowed_bytes);
+    state.total.sent_bytes = Some(judged.allowed_bytes.saturating_sub(before.allowed_bytes));
 }
 
 /// What is to be said of counts that were held against the interface's own, or could not be: a reason to believe nothing,
