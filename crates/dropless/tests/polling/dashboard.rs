@@ -77,6 +77,9 @@ fn the_dashboard_is_whole() {
         assert_eq!(panel["datasource"], source, "{panel}");
         for target in panel["targets"].as_array().expect("what it asks for") {
             assert_eq!(target["datasource"], source, "{target}");
+            // What is said of now is not that of a run that has gone, or of a phase that is over.
+            let is_of_now = (&target["instant"], &target["range"]) == (&json!(true), &json!(false));
+            assert_eq!(is_of_now, panel["type"] == "stat", "{panel}");
         }
         let at = |name: &str| panel["gridPos"][name].as_u64().expect("a place");
         assert!(
