@@ -23,6 +23,8 @@ const VERY_WIDE: u16 = 165;
 const TALL: u16 = 20;
 /// From this width on a curve has its scale beside its value.
 const BESIDE: u16 = 36;
+/// Columns that a scale takes: `top 14.88 Mpps`.
+const SCALE: u16 = 14;
 /// Columns of a curve outside UTF-8, by their height.
 const ASCII_LEVELS: Set = Set {
     full: "#",
@@ -230,12 +232,21 @@ fn curves(state: &State) -> Vec<Curve> {
     all
 }
 
+/// As many of the curves as stand side by side in `width` columns with their whole values: a number that is cut is another.
+fn fitting(mut curves: Vec<Curve>, width: u16) -> Vec<Curve> {
+    let wide = |(name, value, _): &Curve| SCALE.max((name.len() + 1 + value.len()) as u16);
+    while curves.iter().map(|curve| wide(curve) + GAP).max().unwrap_or(0) * curves.len() as u16 > width + GAP {
+        curves.pop();
+    }
+    curves
+}
+
 /// The curves side by side, each with its name, its value, and what its highest column is.
 fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown, has_unicode: bool) {
     if area.height == 0 {
         return;
     }
-    let curves = curves(&shown.state);
+    let curves = fitting(curves(&shown.state), area.width);
     let area = Rect {
         height: area.height - 1,
         ..area
@@ -336,5 +347,26 @@ mod tests {
         let path = "/home/measurements/runs/2026-11-22T06-19-50Z-send";
         assert_eq!(end_of(path, 60), path);
         assert_eq!(end_of(path, 27), "…/2026-11-22T06-19-50Z-send");
+    }
+
+    #[test]
+    fn no_value_above_a_curve_is_cut() {
+        let curves = |lost: &str| -> Vec<Curve> {
+            [("tx", "14.88 Mpps"), ("rx", "14.88 Mpps"), ("lost", lost), ("p99", "12.34 us")]
+                .into_iter()
+                .enumerate()
+                .map(|(at, (name, value))| (name, value.to_owned(), at))
+                .collect()
+        };
+        let names = |lost: &str, width| -> Vec<&str> {
+            let fitting = fitting(curves(lost), width).into_iter();
+            fitting.map(|(name, ..)| name).collect()
+        };
+        assert_eq!(names("0", 80), ["tx", "rx", "lost", "p99"]);
+        assert_eq!(names("0", 60), ["tx", "rx", "lost"]);
+        assert_eq!(names("123,456,789", 60), ["tx", "rx", "lost"]);
+        assert_eq!(names("123,456,789", 50), ["tx", "rx"]);
+        assert_eq!(names("0", 14), ["tx"]);
+        assert!(names("0", 13).is_empty());
     }
 }

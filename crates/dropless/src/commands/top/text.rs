@@ -186,18 +186,18 @@ fn traffic(state: &State, style: &Style) -> Table {
         table.item("denied", [Cell::right(number::count(rules.judged.denied))]);
     }
     for (name, count) in losses(state) {
-        let further = state.total.loss().1.filter(|_| name == "lost");
-        let further = further.map(|further| Cell::left(further).paint(Paint::Dim));
-        table.item(name, std::iter::once(count_cell(count)).chain(further));
+        table.item(name, [count_cell(count)]);
+        if name == "lost" && total.under_way > 0 {
+            let further = format!("up to {}", number::count(total.under_way));
+            table.item("under way", [Cell::right(further).paint(Paint::Dim)]);
+        }
     }
     if state.pool.size > 0 {
-        table.item(
-            "buffers",
-            [
-                Cell::right(number::count(state.pool.free)),
-                Cell::left(format!("free of {}", number::count(state.pool.size))).paint(Paint::Dim),
-            ],
-        );
+        let of = format!("free of {}", number::count(state.pool.size));
+        let free = Cell::right(number::count(state.pool.free));
+        // A remark that is wider than the rates would push these out of a small screen.
+        let of = (columns > 2).then(|| Cell::left(of).paint(Paint::Dim));
+        table.item("buffers", std::iter::once(free).chain(of));
     }
     table
 }
@@ -390,49 +390,4 @@ fn stalls(state: &State) -> Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use measure::PortSummary;
-    use report::published::Phase;
-
-    use super::*;
-
-    /// A guard between two ports forwards, and goes on having done so when it has ended; one in an interface sees no loss.
-    #[test]
-    fn what_has_ports_tells_what_they_lost() {
-        let told = |command: &str, phase, ports| {
-            let mut state = State {
-                phase,
-                ports: vec![PortSummary::default(); ports],
-                ..State::default()
-            };
-            state.process.command = command.to_owned();
-            state.total.lost = 7;
-            losses(&state)
-        };
-        for (command, ports) in [("forward", 2), ("guard", 2), ("reflect", 1), ("capture", 0)] {
-            for phase in [Phase::Forwarding, Phase::Ended] {
-                assert_eq!(told(command, phase, ports), [("lost", 7)], "{command}");
-            }
-        }
-        for command in ["guard", "filter"] {
-            assert!(told(command, Phase::Filtering, 0).is_empty(), "{command}");
-        }
-    }
-
-    /// Frames that never were probes are none of a reflector's losses.
-    #[test]
-    fn what_was_no_probe_is_left_out() {
-        let mut state = State::default();
-        state.add_places([("not_ip", 1), ("fragment", 2), ("rx_missed", 3), (FAULT_DROP, 4)]);
-        let has = |table: Table, place: &str| table.render(&Style::plain()).contains(place);
-        for (place, is_lost) in [
-            ("not_ip", false),
-            ("fragment", true),
-            ("rx_missed", true),
-            (FAULT_DROP, true),
-        ] {
-            assert_eq!(has(lost_at(&state), place), is_lost, "{place}");
-            assert_eq!(has(left_out(&state), place), !is_lost, "{place}");
-        }
-    }
-}
+mod tests;
