@@ -74,7 +74,7 @@ fn draw_screen(frame: &mut Frame<'_>, screen: &Screen, has_unicode: bool) {
     }
     match &screen.shown {
         Some(shown) => draw_run(frame, body, (screen, shown), has_unicode),
-        None => frame.render_widget(Paragraph::new(list(screen, usize::from(body.width))), body),
+        None => frame.render_widget(Paragraph::new(list(screen, body)), body),
     }
 }
 
@@ -101,9 +101,17 @@ fn end_of(path: &str, room: usize) -> String {
     format!("…{end}")
 }
 
-fn list(screen: &Screen, width: usize) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::from("Runs".bold()), Line::default()];
-    for (index, found) in screen.list.iter().enumerate() {
+fn list(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
+    let (width, room) = (usize::from(area.width), usize::from(area.height).saturating_sub(2));
+    let (at, all) = (screen.mark(), screen.list.len());
+    let title = if all > room {
+        format!("Runs, {} of {all}", at + 1)
+    } else {
+        "Runs".to_owned()
+    };
+    let mut lines = vec![Line::from(title.bold()), Line::default()];
+    // The line that is marked is on the screen.
+    for (index, found) in screen.list.iter().enumerate().skip((at + 1).saturating_sub(room)) {
         let text = match &found.state {
             Ok(state) => {
                 let row = format!(
@@ -124,7 +132,7 @@ fn list(screen: &Screen, width: usize) -> Vec<Line<'static>> {
             Err(refusal) => format!("{:>8}  {refusal}", found.process),
         };
         let line = Line::from(text);
-        lines.push(if index == screen.marked {
+        lines.push(if index == at {
             line.reversed()
         } else {
             line

@@ -22,8 +22,8 @@ pub struct Screen {
     pub target: Target,
     /// The list to choose from, while it is shown.
     pub list: Vec<Found>,
-    /// The line of the list that is marked.
-    pub marked: usize,
+    /// The process whose line of the list is marked.
+    marked: u32,
     pub shown: Option<Shown>,
     /// Nothing new is shown.
     pub paused: bool,
@@ -105,8 +105,8 @@ impl Screen {
         };
         Ok(Self {
             target,
+            marked: list.first().map_or(0, |found| found.process),
             list,
-            marked: 0,
             shown,
             paused: false,
             help: false,
@@ -120,10 +120,30 @@ impl Screen {
             Some(shown) if !self.paused => shown.look(),
             Some(_) => {}
             None => {
-                self.list = find::all(&self.target);
-                self.marked = self.marked.min(self.list.len().saturating_sub(1));
+                let list = find::all(&self.target);
+                self.renew(list);
             }
         }
+    }
+
+    /// The line of the list that is marked.
+    pub fn mark(&self) -> usize {
+        let is_marked = |found: &Found| found.process == self.marked;
+        self.list.iter().position(is_marked).unwrap_or(0)
+    }
+
+    /// Takes in who runs now. The mark stays with its process, and where that has gone, in its line.
+    fn renew(&mut self, list: Vec<Found>) {
+        let at = self.mark();
+        self.list = list;
+        if self.list.iter().all(|found| found.process != self.marked) {
+            self.mark_line(at);
+        }
+    }
+
+    fn mark_line(&mut self, at: usize) {
+        let last = self.list.len().saturating_sub(1);
+        self.marked = self.list.get(at.min(last)).map_or(0, |found| found.process);
     }
 
     /// Does what a key asks for; true ends it.
@@ -136,7 +156,7 @@ impl Screen {
         match key.code {
             KeyCode::Char('c') if control => return true,
             KeyCode::Char('q') => return true,
-            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
+            KeyCode::Char('p' | ' ') if self.shown.is_some() => self.paused = !self.paused,
             KeyCode::Char('?' | 'h') => self.help = !self.help,
             KeyCode::Esc if self.help => self.help = false,
             KeyCode::Up => self.go(-1),
@@ -155,15 +175,14 @@ impl Screen {
                 .saturating_add_signed(step)
                 .min(self.scroll_most.get());
         } else {
-            let last = self.list.len().saturating_sub(1);
-            self.marked = self.marked.saturating_add_signed(step.into()).min(last);
+            self.mark_line(self.mark().saturating_add_signed(step.into()));
         }
     }
 
     fn choose(&mut self) {
-        if self.marked < self.list.len() {
+        if !self.list.is_empty() {
             // One that cannot be read stays in the list, with the reason.
-            self.shown = Shown::new(self.list.remove(self.marked)).ok();
+            self.shown = Shown::new(self.list.remove(self.mark())).ok();
             self.scroll = 0;
         }
     }
@@ -222,6 +241,57 @@ mod tests {
     use report::published::{Phase, Place, Process};
 
     use super::*;
+
+    fn running(processes: std::ops::Range<u32>) -> Vec<Found> {
+        let found = |process| Found {
+            process,
+            path: PathBuf::new(),
+            state: Ok(State::default()),
+            alive: true,
+        };
+        processes.map(found).collect()
+    }
+
+    #[test]
+    fn the_mark_stays_with_its_process_and_in_sight() {
+        let mut screen = Screen {
+            target: Target::Only,
+            list: running(100..130),
+            marked: 100,
+            shown: None,
+            paused: false,
+            help: false,
+            scroll: 0,
+            scroll_most: Cell::new(0),
+        };
+        let text = |screen: &Screen| {
+            let backend = ratatui::backend::TestBackend::new(80, 24);
+            let mut terminal = ratatui::Terminal::new(backend).expect("memory");
+            terminal.draw(|frame| draw::draw(frame, screen)).expect("memory");
+            let rows = terminal.backend().buffer().content.chunks(80);
+            let row = |cells: &[ratatui::buffer::Cell]| cells.iter().map(|cell| cell.symbol()).collect::<String>();
+            rows.map(row).collect::<Vec<_>>().join("\n")
+        };
+        let press = |screen: &mut Screen, code: KeyCode| screen.follow(&Event::Key(code.into()));
+        assert!(text(&screen).contains("Runs, 1 of 30") && !text(&screen).contains("  129  "));
+        for _ in 0..25 {
+            press(&mut screen, KeyCode::Down);
+        }
+        assert!(text(&screen).contains("  125  "), "{}", text(&screen));
+        // Some that stood above end.
+        screen.renew(running(110..130));
+        assert_eq!((screen.marked, screen.mark()), (125, 15));
+        assert!(text(&screen).starts_with("Runs  "), "{}", text(&screen));
+        // Its own process ends: the mark stays in its line.
+        screen.renew(running(110..120));
+        assert_eq!((screen.marked, screen.mark()), (119, 9));
+        press(&mut screen, KeyCode::Char('p'));
+        assert!(!screen.paused, "a list goes on");
+        screen.renew(Vec::new());
+        press(&mut screen, KeyCode::Up);
+        screen.renew(running(7..9));
+        assert_eq!(screen.marked, 7);
+    }
 
     /// Whatever the clock of the machine says meanwhile.
     #[test]
