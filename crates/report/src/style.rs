@@ -104,6 +104,11 @@ impl Style {
     }
 }
 
+/// Whether the terminal understands what moves its cursor: `TERM` is set, and not to `dumb`.
+pub fn can_redraw() -> bool {
+    env::var("TERM").is_ok_and(|term| term != "dumb")
+}
+
 /// The character that stands for `character` where there is nothing but ASCII.
 pub fn ascii(character: char) -> char {
     match character {

@@ -449,6 +449,9 @@ fn one_look_for_scripts() {
     let piped = top(&["top"]);
     assert_eq!(piped.code, Some(2), "{piped}");
     assert!(piped.stderr.contains("--once"), "{piped}");
+    let dumb = Terminal::within(&lab, "TERM=dumb", "top", (24, 80));
+    dumb.wait_for("use --once");
+    dumb.wait_for("code 2");
 
     // What a process that was stopped told a while ago is not called well, and neither is what it told by another clock.
     let file = lab.path("live").join(&process);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use report::number::counted;
 use report::out::print_stderr;
-use report::style::{ERASE, Paint, Stream, Style};
+use report::style::{ERASE, Paint, Stream, Style, can_redraw};
 
 /// From one look to the next.
 const EVERY: Duration = Duration::from_millis(500);
@@ -21,7 +21,7 @@ impl Progress {
     /// Only if it is `wanted`, and a terminal can show it.
     pub fn new(wanted: bool) -> Self {
         let style = Style::detect(Stream::Stderr);
-        let is_able = Stream::Stderr.is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
+        let is_able = Stream::Stderr.is_terminal() && can_redraw();
         Self {
             shown: (wanted && is_able).then(Instant::now),
             style,

@@ -5,7 +5,7 @@ use measure::search::{Ask, Extent, Purpose, Trial};
 use measure::units::{format_count, format_duration, format_rate, format_share};
 use report::number::span;
 use report::out::Console;
-use report::style::{ERASE, Paint, Stream, Style};
+use report::style::{ERASE, Paint, Stream, Style, can_redraw};
 
 use super::plan::SearchPlan;
 
@@ -22,7 +22,7 @@ pub struct Progress {
 impl Progress {
     /// A `verbose` search lets its trials write where the line would stand.
     pub fn new(console: Console, plan: &SearchPlan, verbose: bool) -> Self {
-        let can_rewrite = !verbose && std::env::var("TERM").is_ok_and(|term| term != "dumb");
+        let can_rewrite = !verbose && can_redraw();
         Self {
             quiet: console.quiet,
             on_terminal: Stream::Stderr.is_terminal() && can_rewrite,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use report::style::can_redraw;
 use report::published::{Found, Health, State, is_alive, read, unix_ms};
 
 use super::draw;
@@ -55,6 +56,10 @@ pub fn run(target: Target) -> Result<u8> {
     ensure!(
         std::io::stdout().is_terminal(),
         "standard output is not a terminal; use --once for text, or --json"
+    );
+    ensure!(
+        can_redraw(),
+        "this terminal cannot be drawn on (TERM is dumb, or not set); use --once for text, or --json"
     );
     let mut screen = Screen::new(target)?;
     let interrupt = Interrupt::install()?;
