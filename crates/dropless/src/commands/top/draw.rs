@@ -102,7 +102,10 @@ fn end_of(path: &str, room: usize) -> String {
 }
 
 fn list(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
-    let (width, room) = (usize::from(area.width), usize::from(area.height).saturating_sub(2));
+    let (width, room) = (
+        usize::from(area.width),
+        usize::from(area.height).saturating_sub(2),
+    );
     let (at, all) = (screen.mark(), screen.list.len());
     let title = if all > room {
         format!("Runs, {} of {all}", at + 1)
@@ -132,11 +135,7 @@ fn list(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
             Err(refusal) => format!("{:>8}  {refusal}", found.process),
         };
         let line = Line::from(text);
-        lines.push(if index == at {
-            line.reversed()
-        } else {
-            line
-        });
+        lines.push(if index == at { line.reversed() } else { line });
     }
     if screen.list.is_empty() {
         lines.push("no run is active now; a run is shown when it begins".into());
@@ -242,8 +241,11 @@ fn curves(state: &State) -> Vec<Curve> {
 
 /// As many of the curves as stand side by side in `width` columns with their whole values: a number that is cut is another.
 fn fitting(mut curves: Vec<Curve>, width: u16) -> Vec<Curve> {
-    let wide = |(name, value, _): &Curve| SCALE.max((name.len() + 1 + value.len()) as u16);
-    while curves.iter().map(|curve| wide(curve) + GAP).max().unwrap_or(0) * curves.len() as u16 > width + GAP {
+    let wide = |(name, value, _): &Curve| SCALE.max((name.len() + 1 + value.len()) as u16) + GAP;
+    while curves
+        .iter()
+        .any(|curve| wide(curve) * curves.len() as u16 > width + GAP)
+    {
         curves.pop();
     }
     curves
@@ -360,11 +362,16 @@ mod tests {
     #[test]
     fn no_value_above_a_curve_is_cut() {
         let curves = |lost: &str| -> Vec<Curve> {
-            [("tx", "14.88 Mpps"), ("rx", "14.88 Mpps"), ("lost", lost), ("p99", "12.34 us")]
-                .into_iter()
-                .enumerate()
-                .map(|(at, (name, value))| (name, value.to_owned(), at))
-                .collect()
+            [
+                ("tx", "14.88 Mpps"),
+                ("rx", "14.88 Mpps"),
+                ("lost", lost),
+                ("p99", "12.34 us"),
+            ]
+            .into_iter()
+            .enumerate()
+            .map(|(at, (name, value))| (name, value.to_owned(), at))
+            .collect()
         };
         let names = |lost: &str, width| -> Vec<&str> {
             let fitting = fitting(curves(lost), width).into_iter();

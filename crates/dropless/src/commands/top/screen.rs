@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use report::style::can_redraw;
 use report::published::{Found, Health, State, is_alive, read, unix_ms};
+use report::style::can_redraw;
 
 use super::draw;
 use super::history::History;
@@ -274,7 +274,12 @@ mod tests {
             let mut terminal = ratatui::Terminal::new(backend).expect("memory");
             terminal.draw(|frame| draw::draw(frame, screen)).expect("memory");
             let rows = terminal.backend().buffer().content.chunks(80);
-            let row = |cells: &[ratatui::buffer::Cell]| cells.iter().map(|cell| cell.symbol()).collect::<String>();
+            let row = |cells: &[ratatui::buffer::Cell]| {
+                cells
+                    .iter()
+                    .map(ratatui::buffer::Cell::symbol)
+                    .collect::<String>()
+            };
             rows.map(row).collect::<Vec<_>>().join("\n")
         };
         let press = |screen: &mut Screen, code: KeyCode| screen.follow(&Event::Key(code.into()));
@@ -316,7 +321,9 @@ mod tests {
         let mut shown = Shown::new(place.look(state.process.id)).expect("a run");
         shown.look();
         assert!(shown.health.healthy, "it was seen just now: {:?}", shown.health);
-        shown.told = Instant::now().checked_sub(Duration::from_secs(9)).expect("a past");
+        shown.told = Instant::now()
+            .checked_sub(Duration::from_secs(9))
+            .expect("a past");
         shown.look();
         assert!(!shown.health.healthy && shown.health.reason.contains("no status for 9 s"));
         state.sequence += 1;
