@@ -133,8 +133,9 @@ fn print(name: &str, flat: &Flat) -> Imported {
     for from in &flat.from {
         let _ = writeln!(text, "# Imported from {}", clean(from));
     }
-    text += "# The kernel asked its chain about packets after it had checked them, put IPv4 fragments for this host\n";
-    text += "# together and chosen their way; here every frame of an interface is judged by itself.\n";
+    text += "# The kernel asked its chain about packets whose IP header it had checked, whose way it had chosen, and whose\n";
+    text += "# IPv4 fragments for this host it had put together; here every frame of an interface is judged by itself, and\n";
+    text += "# a malformed one meets no rule with conditions.\n";
     for (name, of) in &flat.sets {
         let lines: Vec<_> = of
             .chunks(LINE)

@@ -68,10 +68,11 @@ pub fn flatten(set: &Ruleset, hook: Hook, table: Option<&str>) -> Result<Flat> {
     }
     let mut flat = Walk::new(set, hook, chosen.len() > 1);
     flat.beside();
-    for chain in &chosen {
-        flat.base(chain)?;
-    }
-    Ok(flat.finish(&chosen))
+    let rests: Vec<Verdict> = chosen
+        .iter()
+        .map(|chain| flat.base(chain))
+        .collect::<Result<_>>()?;
+    Ok(flat.finish(&chosen, &rests))
 }
 
 impl Flat {

@@ -97,7 +97,8 @@ impl<'r> Walk<'r> {
         choice.name = Some(name);
     }
 
-    pub fn base(&mut self, chain: &Chain) -> Result<()> {
+    /// Writes a base chain's rules; the result is what becomes of packets that none with conditions decides about.
+    pub fn base(&mut self, chain: &Chain) -> Result<Verdict> {
         let policy = chain.base.as_ref().map_or(Verdict::Allow, |(_, policy)| *policy);
         let all = match chain.layer {
             Some(layer) if self.is_joined => Conditions::of_layer(layer),
@@ -123,7 +124,7 @@ impl<'r> Walk<'r> {
                         };
                         self.rule(verdict.word(), &when, &rule.place)?;
                         if when == all {
-                            return Ok(());
+                            return Ok(verdict);
                         }
                     }
                     Target::Limit(rate) if may_limit => {
@@ -136,9 +137,13 @@ impl<'r> Walk<'r> {
                         let is_goto = matches!(part.then, Target::Goto(_));
                         match self.simple(&chain.table, name) {
                             Ok(_) => {
-                                self.inline((&chain.table, name), &when)?;
-                                if is_goto {
+                                let mut decided = self.inline((&chain.table, name), &when)?;
+                                if is_goto && decided.is_none() {
                                     self.rule(policy.word(), &when, &rule.place)?;
+                                    decided = Some(policy);
+                                }
+                                if let Some(verdict) = decided.filter(|_| when == all) {
+                                    return Ok(verdict);
                                 }
                             }
                             Err(why) => self.not_simple(rule, &why),
@@ -150,7 +155,7 @@ impl<'r> Walk<'r> {
         if self.is_joined {
             self.rule(policy.word(), &all, "policy")?;
         }
-        Ok(())
+        Ok(policy)
     }
 
     fn not_simple(&mut self, rule: &Rule, why: &str) {
@@ -181,10 +186,11 @@ impl<'r> Walk<'r> {
         Some(parts)
     }
 
-    /// A simple chain's rules, each with the conditions of the jump to it.
-    fn inline(&mut self, (table, name): (&str, &str), all: &Conditions) -> Result<()> {
+    /// Writes a simple chain's rules, each with the conditions of the jump to it; the result is what becomes of all
+    /// packets that come to its end, if it decides about them.
+    fn inline(&mut self, (table, name): (&str, &str), all: &Conditions) -> Result<Option<Verdict>> {
         let Some(chain) = self.chain(table, name) else {
-            return Ok(());
+            return Ok(None);
         };
         for rule in &chain.rules {
             self.written += 1;
@@ -205,24 +211,31 @@ impl<'r> Walk<'r> {
                     Target::Decide(verdict) => {
                         self.rule(verdict.word(), &when, &rule.place)?;
                         if when == *all {
-                            return Ok(());
+                            return Ok(Some(*verdict));
                         }
                     }
-                    Target::Jump(next) => self.inline((table, next), &when)?,
+                    Target::Jump(next) => {
+                        let decided = self.inline((table, next), &when)?;
+                        if decided.is_some() && when == *all {
+                            return Ok(decided);
+                        }
+                    }
                     // A chain with another target is not simple, but for one that ends it.
-                    Target::Return | Target::Goto(_) | Target::Limit(_) => return Ok(()),
+                    Target::Return | Target::Goto(_) | Target::Limit(_) => return Ok(None),
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    pub fn finish(mut self, chosen: &[&Chain]) -> Flat {
+    /// `rests` is what became of the rest of each chain's packets.
+    pub fn finish(mut self, chosen: &[&Chain], rests: &[Verdict]) -> Flat {
         let policy = |chain: &&Chain| chain.base.as_ref().map_or(Verdict::Allow, |(_, policy)| *policy);
-        let default = if self.is_joined {
-            Verdict::Allow
-        } else {
-            policy(&chosen[0])
+        let default = match chosen {
+            [only] => policy(only),
+            // Malformed packets alone come so far, of which it is not known to which family's chain they belong.
+            _ if rests.contains(&Verdict::Deny) => Verdict::Deny,
+            _ => Verdict::Allow,
         };
         // What the kernel's chain is never asked about passes.
         let mut not_asked = vec!["allow non-ip"];
