@@ -269,6 +269,9 @@ fn parts(statements: &[Value], scope: &Scope<'_>) -> Read<Vec<Part>> {
                 if !is_last {
                     return unfit(format!("`{key}` before the end of a rule"));
                 }
+                if key == "reject" {
+                    all = product(&all, &[answered(value, scope)?])?;
+                }
                 target
             }
         };
@@ -301,6 +304,22 @@ fn verdict(key: &str, value: &Value) -> Read<Target> {
         ),
         other => unfit(format!("`{other}` is not in our language")),
     }
+}
+
+/// Which packets a `reject` is for by its answer: nft leaves out the conditions before it that its answer says, too.
+fn answered(value: &Value, scope: &Scope<'_>) -> Read<Conditions> {
+    let layer = match value["type"].as_str() {
+        None | Some("icmpx") => return Ok(Conditions::default()),
+        Some("tcp reset") => return Ok(Conditions::of_protocol(6)),
+        Some("icmp") => Layer::V4,
+        Some("icmpv6") => Layer::V6,
+        Some(other) => return unfit(format!("the answer `{other}`")),
+    };
+    Ok(if scope.layer == Some(layer) {
+        Conditions::default()
+    } else {
+        Conditions::of_layer(layer)
+    })
 }
 
 /// A verdict for each value of a key: no two of its elements hold for one packet.

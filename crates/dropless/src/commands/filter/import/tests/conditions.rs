@@ -144,6 +144,30 @@ fn each_condition_of_nft() {
     assert_eq!(rules, ["allow tcp dport 22", "deny tcp dport 1-9"]);
 }
 
+/// nft prints no `meta nfproto` before a `reject` whose answer says the family.
+#[test]
+fn a_reject_is_for_the_packets_that_its_answer_is_for() {
+    let answered = |kind: &str| format!(r#"{{"reject":{{"type":"{kind}","expr":"port-unreachable"}}}}"#);
+    for (rule, ours) in [
+        (answered("icmp"), "deny ip4"),
+        (answered("icmpv6"), "deny ip6"),
+        (answered("icmpx"), "deny"),
+        (answered("tcp reset"), "deny tcp"),
+        (
+            matched("tcp", "dport", "==", "113").replace(r#"{"drop":null}"#, &answered("icmp")),
+            "deny ip4 tcp dport 113",
+        ),
+    ] {
+        let (rules, told) = nft(&rule);
+        assert_eq!((rules, told.as_str()), (vec![ours.to_owned()], ""), "{rule}");
+    }
+    let (rules, told) = nft(&answered("carrier pigeon"));
+    assert!(rules.is_empty() && told.contains("the answer `carrier pigeon`"), "{told}");
+    // In a table of one family it is for all of its packets, malformed ones too.
+    let text = nft_with("", &[&answered("icmp")]).replace(r#""inet""#, r#""ip""#);
+    assert!(imported(&text, &args()).0.contains(&"deny".into()));
+}
+
 #[test]
 fn what_nft_says_and_we_cannot_is_left_out_and_named() {
     for (rule, why) in [
