@@ -3,10 +3,10 @@
 use rules::{Flags, Fragment, Layer};
 use serde_json::Value;
 
-use super::super::common::{NOT_LATER, device};
+use super::super::common::NOT_LATER;
 use super::super::conditions::{Conditions, Read, Unfit, unfit};
-use super::values::{Compared, addresses, bits, ports, protocols, types};
-use super::{REST, Scope, only};
+use super::values::{Compared, addresses, bits, interfaces, ports, protocols, types};
+use super::{Scope, only};
 
 /// Conditions of which one must be fulfilled.
 pub fn alternatives(value: &Value, scope: &Scope<'_>) -> Read<Vec<Conditions>> {
@@ -156,13 +156,7 @@ fn meta(key: &str, compared: Compared, right: &Value, scope: &Scope<'_>) -> Read
             Ok(vec![Conditions::of_layer(layer)])
         }
         "iifname" | "iif" => {
-            let Some(name) = right
-                .as_str()
-                .filter(|_| matches!(compared, Compared::Is | Compared::IsNot))
-            else {
-                return unfit("several interfaces");
-            };
-            device((name, REST), compared == Compared::Is, scope.device)?;
+            interfaces(compared, right, scope)?;
             Ok(vec![Conditions::default()])
         }
         other => unfit(format!("`meta {other}` is not in our language")),

@@ -7,10 +7,10 @@ use std::ops::RangeInclusive;
 use rules::Prefix;
 use serde_json::Value;
 
-use super::super::common::other_types;
+use super::super::common::{device, other_types};
 use super::super::conditions::{Choice, Read, Unfit, flag, prefixes, unfit};
 use super::super::names::{icmp_type, protocol};
-use super::{Scope, only};
+use super::{REST, Scope, only};
 
 /// How a value is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,29 @@ fn is_not(compared: Compared) -> Read<bool> {
         Compared::Is => Ok(false),
         Compared::IsNot => Ok(true),
         Compared::Any | Compared::None => unfit("a comparison of bits"),
+    }
+}
+
+/// Whether packets of the interface that the rules are for are meant.
+pub fn interfaces(compared: Compared, right: &Value, scope: &Scope<'_>) -> Read<()> {
+    let not = is_not(compared)?;
+    let mut is_among = false;
+    for value in members(right, scope)?.0 {
+        let Some(name) = value.as_str() else {
+            return unfit("an interface without a name");
+        };
+        match device((name, REST), true, scope.device) {
+            Err(Unfit::Never) => {}
+            found => {
+                found?;
+                is_among = true;
+            }
+        }
+    }
+    if is_among == not {
+        Err(Unfit::Never)
+    } else {
+        Ok(())
     }
 }
 

@@ -73,3 +73,31 @@ fn names_of_sets_are_free_ones() {
     );
     assert_eq!(denied_from(&rules).len(), 2, "{rules:?}");
 }
+
+/// `iifname @wan` asks for the names in it, not for an interface of that name.
+#[test]
+fn sets_of_interfaces() {
+    let set = r#",{"set":{"family":"inet","table":"t","name":"wan","type":"ifname","elem":["eth0","ppp*"]}}"#;
+    let rules = |dev: Option<&str>, op: &str, right: &str| {
+        let rule = format!(
+            r#"{{"match":{{"op":"{op}","left":{{"meta":{{"key":"iifname"}}}},"right":{right}}}}},{{"drop":null}}"#
+        );
+        let named = Args {
+            dev: dev.map(str::to_owned),
+            ..args()
+        };
+        let (rules, told) = imported(&nft_with(set, &[&rule, r#"{"accept":null}"#]), &named);
+        (rules.contains(&"deny".into()), told)
+    };
+    for right in [r#""@wan""#, r#"{"set":["eth0","ppp*"]}"#] {
+        for (dev, is_among) in [("eth0", true), ("ppp7", true), ("eth1", false)] {
+            let same = |is_met| (is_met, String::new());
+            assert_eq!(rules(Some(dev), "==", right), same(is_among), "{right} {dev}");
+            assert_eq!(rules(Some(dev), "!=", right), same(!is_among), "{right} {dev}");
+        }
+        let (is_met, told) = rules(None, "!=", right);
+        assert!(!is_met && told.contains("--dev"), "{told}");
+    }
+    let (is_met, told) = rules(Some("@none"), "==", r#""@none""#);
+    assert!(!is_met && told.contains("no set none"), "{told}");
+}
