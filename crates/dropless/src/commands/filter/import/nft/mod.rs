@@ -122,11 +122,14 @@ fn family_and(object: &Value, key: &str) -> String {
     format!("{} {}", text("family"), text(key))
 }
 
-/// Flags of a table or set: newer versions of nft print a single one without a list.
+/// Flags of a table or set.
 fn flags(object: &Value) -> impl Iterator<Item = &str> {
-    let told = &object["flags"];
-    let list = told.as_array().map_or(std::slice::from_ref(told), Vec::as_slice);
-    list.iter().filter_map(Value::as_str)
+    list(&object["flags"]).iter().filter_map(Value::as_str)
+}
+
+/// What stands there: newer versions of nft print a single value without a list.
+fn list(told: &Value) -> &[Value] {
+    told.as_array().map_or(std::slice::from_ref(told), Vec::as_slice)
 }
 
 /// Whether a table is out of force. nft 1.0.6 takes the number of this flag for that of a family, and prints `inet`.

@@ -5,7 +5,12 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::conditions::{Read, unfit};
-use super::{flags, table_of};
+use super::{flags, list, only, table_of};
+
+/// Whether what an element has beside its value leaves open which packets it is met by.
+pub fn does_nothing(key: &str) -> bool {
+    matches!(key, "comment" | "counter" | "last")
+}
 
 /// Of all tables.
 pub struct Sets<'o> {
@@ -71,6 +76,10 @@ impl<'o> Sets<'o> {
         let is_written = self.changing.contains_key(&(table.to_owned(), name.to_owned()));
         if is_told || is_written || found.get("timeout").is_some() {
             return unfit(format!("the elements of set {name} come and go"));
+        }
+        let counts = |each: &Value| only(each).is_some_and(|(key, _)| does_nothing(key));
+        if !found.get("stmt").map_or(&[][..], list).iter().all(counts) {
+            return unfit(format!("the elements of set {name} have more than a counter, such as a rate"));
         }
         Ok(found["elem"].as_array().map_or(&[][..], Vec::as_slice))
     }

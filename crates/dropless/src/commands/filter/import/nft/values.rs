@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::super::common::{device, other_types};
 use super::super::conditions::{Choice, Read, Unfit, flag, prefixes, unfit};
 use super::super::names::{icmp_type, protocol};
+use super::sets::does_nothing;
 use super::{REST, Scope, only};
 
 /// How a value is compared.
@@ -60,12 +61,17 @@ fn members<'v>(right: &'v Value, scope: &Scope<'v>) -> Read<(Vec<&'v Value>, Opt
     };
     let mut all = Vec::new();
     for member in list {
-        // What has a comment, a counter or the like.
         all.push(match only(member) {
             Some(("elem", about)) if about.get("timeout").is_some() || about.get("expires").is_some() => {
                 return unfit("elements of a set that come and go");
             }
-            Some(("elem", about)) => &about["val"],
+            Some(("elem", about)) => {
+                let mut keys = about.as_object().into_iter().flat_map(|about| about.keys());
+                if let Some(key) = keys.find(|key| *key != "val" && !does_nothing(key)) {
+                    return unfit(format!("elements of a set that have a `{key}`"));
+                }
+                &about["val"]
+            }
             _ => member,
         });
     }

@@ -101,3 +101,40 @@ fn sets_of_interfaces() {
     let (is_met, told) = rules(Some("@none"), "==", r#""@none""#);
     assert!(!is_met && told.contains("no set none"), "{told}");
 }
+
+#[test]
+fn elements_with_a_rate_are_no_plain_ones() {
+    let drops = matched("ip", "saddr", "==", r#""@q""#);
+    let leads = r#"{"vmap":{"key":{"payload":{"protocol":"ip","field":"saddr"}},"data":"@q"}}"#;
+    let read = |kind: &str, stmt: &str, about: &str| {
+        let element = format!(r#"{{"elem":{{"val":"10.0.0.1"{about}}}}}"#);
+        let (element, rule) = if kind == "map" {
+            (format!(r#"[{element},{{"drop":null}}]"#), leads)
+        } else {
+            (element, drops.as_str())
+        };
+        let other = format!(
+            r#",{{"{kind}":{{"family":"inet","table":"t","name":"q","type":"ipv4_addr"{stmt},"elem":[{element}]}}}}"#
+        );
+        imported(&nft_with(&other, &[rule]), &args())
+    };
+    let rate = r#""limit":{"rate":10,"burst":5,"per":"second"}"#;
+    let quota = r#""quota":{"val":1000,"val_unit":"bytes"}"#;
+    let count = r#""counter":{"packets":1,"bytes":60}"#;
+    for kind in ["set", "map"] {
+        for one in [rate, quota] {
+            for (stmt, about) in [
+                (format!(r#","stmt":[{{{one}}}]"#), format!(",{one}")),
+                (format!(r#","stmt":{{{one}}}"#), String::new()),
+                (String::new(), format!(r#","comment":"x",{one}"#)),
+            ] {
+                let (rules, told) = read(kind, &stmt, &about);
+                assert_eq!(rules, ["allow non-ip", "default deny"], "{kind} {stmt} {about}");
+                assert!(told.contains("1 rule left out"), "{kind} {stmt} {about}: {told}");
+            }
+        }
+        let counted = read(kind, r#","stmt":[{"counter":null}]"#, &format!(r#","comment":"x",{count}"#));
+        let expected = ["allow non-ip", "deny from 10.0.0.1", "default deny"];
+        assert_eq!(counted, (expected.map(str::to_owned).into(), String::new()), "{kind}");
+    }
+}
