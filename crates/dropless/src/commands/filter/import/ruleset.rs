@@ -75,13 +75,20 @@ pub struct Chain {
     pub rules: Vec<Rule>,
 }
 
+impl Chain {
+    /// It lets everything through.
+    pub fn does_nothing(&self) -> bool {
+        self.rules.is_empty() && !matches!(self.base, Some((_, Verdict::Deny)))
+    }
+}
+
 /// What is not rules of filter chains, and why it is left out.
 #[derive(Debug)]
 pub struct Beside {
     pub place: String,
     pub text: String,
     pub why: String,
-    /// Chains for other hooks are asked before it matters.
+    /// For chains of other hooks it does not matter.
     pub only: Option<Hook>,
 }
 

@@ -43,8 +43,6 @@ pub fn flatten(set: &Ruleset, hook: Hook, table: Option<&str>) -> Result<Flat> {
         table.is_none_or(|table| table == chain.table || table == name)
     };
     let is_here = |chain: &&Chain| chain.base.as_ref().is_some_and(|(at, _)| at == hook.name());
-    let does_nothing =
-        |chain: &&Chain| chain.rules.is_empty() && matches!(chain.base, Some((_, Verdict::Allow)));
     let all: Vec<&Chain> = set.chains.iter().filter(is_here).filter(is_named).collect();
     ensure!(
         !all.is_empty(),
@@ -52,7 +50,7 @@ pub fn flatten(set: &Ruleset, hook: Hook, table: Option<&str>) -> Result<Flat> {
         hook.name(),
         table.map_or_else(String::new, |table| format!(" in table {table}"))
     );
-    let busy: Vec<&Chain> = all.iter().copied().filter(|chain| !does_nothing(chain)).collect();
+    let busy: Vec<&Chain> = all.iter().copied().filter(|chain| !chain.does_nothing()).collect();
     let chosen = if busy.is_empty() { vec![all[0]] } else { busy };
     for (at, one) in chosen.iter().enumerate() {
         for two in &chosen[at + 1..] {

@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use rules::{Layer, Verdict};
 
 use super::conditions::unfit;
-use super::ruleset::{Beside, Chain, Meant, Rule, Ruleset};
+use super::ruleset::{Beside, Chain, Hook, Meant, Rule, Ruleset};
 use reading::parts;
 
 /// At the end of an interface's name it stands for any rest.
@@ -50,8 +50,8 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             into.chains.extend(self::chain(chain, &table, layer));
             let mut words = chain.split_whitespace();
             let name = words.next().unwrap_or_default();
-            if table != "filter" && is_earlier(name) && words.next() == Some("DROP") {
-                into.beside.push(Beside::new(place, line, elsewhere(&table)));
+            if table != "filter" && words.next() == Some("DROP") {
+                into.beside.extend(elsewhere(&table, name, (place, line)));
             }
         } else {
             ensure!(
@@ -163,18 +163,22 @@ fn rule(into: &mut Ruleset, (place, line): (String, &str), scope: &Scope<'_>) {
             into.beside
                 .extend(told.map(|of| Beside::translation(place, line, of)));
         }
-        None if is_earlier(name) => into.beside.push(Beside::new(place, line, elsewhere(scope.table))),
-        None => {}
+        None => into.beside.extend(elsewhere(scope.table, name, (place, line))),
     }
 }
 
-/// Whether the kernel asks a chain of this name before it has decided about a packet for this machine, or one to pass on.
-fn is_earlier(chain: &str) -> bool {
-    matches!(chain, "PREROUTING" | "INPUT" | "FORWARD")
-}
-
-fn elsewhere(table: &str) -> String {
-    format!("it is in table {table}, and only table filter is taken over")
+/// What stands in a chain of another table that the kernel asks about packets for this machine, or such as it passes on.
+fn elsewhere(table: &str, chain: &str, (place, line): (String, &str)) -> Option<Beside> {
+    let only = match chain {
+        "PREROUTING" | "INPUT" | "FORWARD" => None,
+        "POSTROUTING" => Some(Hook::Forward),
+        _ => return None,
+    };
+    let why = format!("it is in table {table}, and only table filter is taken over");
+    Some(Beside {
+        only,
+        ..Beside::new(place, line, why)
+    })
 }
 
 /// Words, of which some are quoted.

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::common::{PARTS_MAX, is_named, product, then};
 use super::conditions::{Conditions, Read, Unfit, unfit};
-use super::ruleset::{Beside, Chain, Meant, Part, Rule, Ruleset, Target};
+use super::ruleset::{Beside, Chain, Hook, Meant, Part, Rule, Ruleset, Target};
 use sets::Sets;
 
 /// Bytes of a rule that are shown.
@@ -92,7 +92,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             home.rules.push(read);
         }
     }
-    earlier(&mut into);
+    beside(&mut into);
     into.beside.extend(before.beside(&nats));
     Ok(into)
 }
@@ -174,20 +174,33 @@ fn is_elsewhere(object: &Value, device: &str) -> bool {
     }
 }
 
-const EARLIER: &str = "it is asked earlier than the chain that is imported";
+const LATER: &str = "it is asked later than the chain that is imported, and may drop what that accepts";
 
-/// Filter chains that are asked before those for input and forward: what they drop does not come so far.
-fn earlier(set: &mut Ruleset) {
-    for chain in &set.chains {
-        let Some((hook, policy)) = &chain.base else {
-            continue;
-        };
-        let does_something = !chain.rules.is_empty() || *policy == Verdict::Deny;
-        if matches!(hook.as_str(), "prerouting" | "ingress") && does_something {
-            let place = format!("chain {} {}", chain.table, chain.name);
-            set.beside.push(Beside::new(place, "all of it", EARLIER));
-        }
+/// Filter chains of hooks that are never imported.
+fn beside(set: &mut Ruleset) {
+    for chain in set.chains.iter().filter(|chain| !chain.does_nothing()) {
+        let asked = chain.base.as_ref().filter(|(hook, _)| hook != "input");
+        set.beside
+            .extend(asked.and_then(|(hook, _)| aside(hook, place_of(chain), "all of it")));
     }
+}
+
+/// What drops packets at this hook before they come to the chains for input and forward, or behind these.
+fn aside(hook: &str, place: String, text: &str) -> Option<Beside> {
+    let (why, only) = match hook {
+        "prerouting" | "ingress" => ("it is asked earlier than the chain that is imported", None),
+        "postrouting" | "egress" => (LATER, Some(Hook::Forward)),
+        "input" => (LATER, Some(Hook::Input)),
+        _ => return None,
+    };
+    Some(Beside {
+        only,
+        ..Beside::new(place, text, why)
+    })
+}
+
+fn place_of(chain: &Chain) -> String {
+    format!("chain {} {}", chain.table, chain.name)
 }
 
 fn rule(object: &Value, scope: &Scope<'_>) -> Rule {

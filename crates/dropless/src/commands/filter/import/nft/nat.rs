@@ -1,4 +1,4 @@
-//! Chains of the type nat: what they, and those that they lead to, do before filter chains are asked.
+//! Chains of the type nat: what they, and those that they lead to, do beside the filter chains.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::conditions::Unfit;
 use super::super::ruleset::{Beside, Chain, Meant, Translated};
 use super::sets::Sets;
-use super::{EARLIER, only};
+use super::{aside, only, place_of};
 
 /// Where a chain is: its table, and its name there.
 type Place<'r> = (&'r str, &'r str);
@@ -109,30 +109,31 @@ impl<'s> Rules<'s> {
         hooks
     }
 
-    /// What is told of them, and of policies: what is translated or dropped before the filter chains are asked.
+    /// What is told of them, and of policies: what is translated before the filter chains are
+    /// asked, or dropped before or behind them.
     pub fn beside(&self, nats: &[Chain]) -> Vec<Beside> {
         let hooks = self.hooks(nats);
-        let policies = nats
-            .iter()
-            .filter(|chain| matches!(&chain.base, Some((hook, Verdict::Deny)) if hook == "prerouting"));
-        let policies = policies.map(|chain| {
-            Beside::new(
-                format!("chain {} {}", chain.table, chain.name),
-                "its policy",
-                EARLIER,
-            )
+        let policies = nats.iter().filter_map(|chain| match &chain.base {
+            Some((hook, Verdict::Deny)) => aside(hook, place_of(chain), "its policy"),
+            _ => None,
         });
-        let of_rules = self.taken.iter().filter_map(|rule| {
-            // What nothing leads to is never asked.
-            let hooks = hooks.get(&(rule.table.as_str(), rule.chain.as_str()))?;
-            let place = rule.place.clone();
+        // What nothing leads to is never asked.
+        let asked = self.taken.iter().filter_map(|rule| {
+            let place = (rule.table.as_str(), rule.chain.as_str());
+            Some((rule, hooks.get(&place)?))
+        });
+        let of_rules = asked.flat_map(|(rule, hooks)| {
+            let mut hooks = hooks.iter().copied();
             if rule.denies {
-                let is_earlier = hooks.contains("prerouting");
-                return is_earlier.then(|| Beside::new(place, &rule.text, EARLIER));
+                let drops = hooks.filter_map(|hook| aside(hook, rule.place.clone(), &rule.text));
+                return drops.collect::<Vec<_>>();
             }
-            let by = |target: &String| hooks.iter().find_map(|hook| Translated::by(target, Some(*hook)));
-            let of = rule.targets.iter().find_map(by)?;
-            Some(Beside::translation(place, &rule.text, of))
+            let of = hooks.find_map(|hook| {
+                let mut targets = rule.targets.iter();
+                targets.find_map(|target| Translated::by(target, Some(hook)))
+            });
+            let told = of.map(|of| Beside::translation(rule.place.clone(), &rule.text, of));
+            told.into_iter().collect()
         });
         policies.chain(of_rules).collect()
     }

@@ -38,6 +38,41 @@ fn what_is_asked_earlier_is_told() {
     }
 }
 
+/// What the chain for forward accepts, that for postrouting may drop.
+#[test]
+fn what_is_asked_later_is_told() {
+    let hook = |kind: &str, hook: &str, policy: &str, rule: &str| {
+        let others = format!(
+            r#",{{"chain":{{"family":"inet","table":"t","name":"fwd","type":"filter","hook":"forward","policy":"drop"}}}},{{"chain":{{"family":"ip","table":"n","name":"c","type":"{kind}","hook":"{hook}","prio":0,"policy":"{policy}"}}}}{rule}"#
+        );
+        nft_with(&others, &[r#"{"accept":null}"#])
+    };
+    let rule = r#",{"rule":{"family":"ip","table":"n","chain":"c","handle":4,"expr":[{"drop":null}]}}"#;
+    let saved = |chain: &str, rule: &str| {
+        format!("*mangle\n:{chain} [0:0]\n{rule}\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\nCOMMIT\n")
+    };
+    let told = |text: &str, chain| imported(text, &Args { chain, ..args() }).1;
+    for (text, why) in [
+        (hook("filter", "postrouting", "drop", ""), "asked later"),
+        (hook("filter", "postrouting", "accept", rule), "asked later"),
+        (hook("filter", "egress", "accept", rule), "asked later"),
+        (hook("nat", "postrouting", "drop", ""), "asked later"),
+        (hook("nat", "postrouting", "accept", rule), "asked later"),
+        (saved("POSTROUTING DROP", ""), "in table mangle"),
+        (saved("POSTROUTING ACCEPT", "-A POSTROUTING -p tcp -j DROP"), "in table mangle"),
+    ] {
+        let of_forward = told(&text, Hook::Forward);
+        assert!(of_forward.contains(why) && of_forward.contains("1 rule left out"), "{text}: {of_forward}");
+        assert_eq!(told(&text, Hook::Input), "", "{text}");
+    }
+    for (policy, rule) in [("drop", ""), ("accept", rule)] {
+        let text = hook("nat", "input", policy, rule);
+        assert!(told(&text, Hook::Input).contains("asked later"), "{text}");
+        assert_eq!(told(&text, Hook::Forward), "", "{text}");
+    }
+    assert_eq!(told(&hook("filter", "postrouting", "accept", ""), Hook::Forward), "");
+}
+
 #[test]
 fn what_translates_addresses_is_told() {
     let of = |chain, dev: Option<&str>| Args {
