@@ -50,7 +50,11 @@ pub fn flatten(set: &Ruleset, hook: Hook, table: Option<&str>) -> Result<Flat> {
         hook.name(),
         table.map_or_else(String::new, |table| format!(" in table {table}"))
     );
-    let busy: Vec<&Chain> = all.iter().copied().filter(|chain| !chain.does_nothing()).collect();
+    let busy: Vec<&Chain> = all
+        .iter()
+        .copied()
+        .filter(|chain| !chain.does_nothing())
+        .collect();
     let chosen = if busy.is_empty() { vec![all[0]] } else { busy };
     for (at, one) in chosen.iter().enumerate() {
         for two in &chosen[at + 1..] {

@@ -248,7 +248,7 @@ impl<'r> Walk<'r> {
         }
         let first = not_asked.into_iter().map(|text| Line::Rule {
             text: text.to_owned(),
-            place: format!("no chain for {} sees it", self.hook.name()),
+            place: "not for the chain that is imported".to_owned(),
             denies: false,
         });
         self.lines.splice(0..0, first);

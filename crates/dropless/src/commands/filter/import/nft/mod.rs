@@ -62,12 +62,13 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             .push(Beside::new(format!("table {table}"), "all of it", why));
     }
     let chains = objects.iter().filter_map(|object| object.get("chain"));
-    let (mut nats, mut before) = (Vec::new(), nat::Rules::new(&sets));
+    let (mut nats, mut others, mut before) = (Vec::new(), Vec::new(), nat::Rules::new(&sets));
     for object in chains.filter(|chain| !dormant.contains(&table_of(chain))) {
-        let of_kind = match object["type"].as_str() {
-            Some("nat") => &mut nats,
-            Some("filter") | None => &mut into.chains,
-            Some(_) => continue,
+        let of_kind = match (object["family"].as_str(), object["type"].as_str()) {
+            (Some("arp" | "bridge"), _) => &mut others,
+            (_, Some("nat")) => &mut nats,
+            (_, Some("filter") | None) => &mut into.chains,
+            (_, Some(_)) => continue,
         };
         of_kind.extend(chain(object, device));
     }
@@ -77,6 +78,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             .chains
             .iter_mut()
             .chain(&mut nats)
+            .chain(&mut others)
             .find(|chain| chain.table == table && chain.name == name);
         if let Some(home) = home {
             let layer = home.layer;
@@ -94,6 +96,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
     }
     beside(&mut into);
     into.beside.extend(before.beside(&nats));
+    into.beside.extend(others.iter().filter_map(of_frames));
     Ok(into)
 }
 
@@ -137,10 +140,10 @@ fn is_dormant(table: &Value) -> bool {
     flags(table).any(|flag| matches!(flag, "dormant" | "inet"))
 }
 
-/// A chain of the families that see IP packets, unless it is only for other interfaces than `device`.
+/// A chain of a family that is known, unless it is only for other interfaces than `device`.
 fn chain(object: &Value, device: Option<&str>) -> Option<Chain> {
     let layer = match object["family"].as_str()? {
-        "inet" | "netdev" => None,
+        "inet" | "netdev" | "arp" | "bridge" => None,
         "ip" => Some(Layer::V4),
         "ip6" => Some(Layer::V6),
         _ => return None,
@@ -196,6 +199,21 @@ fn aside(hook: &str, place: String, text: &str) -> Option<Beside> {
     Some(Beside {
         only,
         ..Beside::new(place, text, why)
+    })
+}
+
+/// A chain of the families arp and bridge: packets that come in meet it whether or not they are IP.
+fn of_frames(chain: &Chain) -> Option<Beside> {
+    let (hook, _) = chain.base.as_ref().filter(|_| !chain.does_nothing())?;
+    let only = match hook.as_str() {
+        "output" if chain.table.starts_with("arp ") => return None,
+        "output" | "postrouting" => Some(Hook::Forward),
+        _ => None,
+    };
+    let why = "it judges ARP, or frames of a bridge: only chains that judge IP are taken over";
+    Some(Beside {
+        only,
+        ..Beside::new(place_of(chain), "all of it", why)
     })
 }
 

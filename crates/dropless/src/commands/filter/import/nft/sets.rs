@@ -79,7 +79,9 @@ impl<'o> Sets<'o> {
         }
         let counts = |each: &Value| only(each).is_some_and(|(key, _)| does_nothing(key));
         if !found.get("stmt").map_or(&[][..], list).iter().all(counts) {
-            return unfit(format!("the elements of set {name} have more than a counter, such as a rate"));
+            return unfit(format!(
+                "the elements of set {name} have more than a counter, such as a rate"
+            ));
         }
         Ok(found["elem"].as_array().map_or(&[][..], Vec::as_slice))
     }

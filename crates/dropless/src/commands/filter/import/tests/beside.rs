@@ -49,7 +49,9 @@ fn what_is_asked_later_is_told() {
     };
     let rule = r#",{"rule":{"family":"ip","table":"n","chain":"c","handle":4,"expr":[{"drop":null}]}}"#;
     let saved = |chain: &str, rule: &str| {
-        format!("*mangle\n:{chain} [0:0]\n{rule}\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\nCOMMIT\n")
+        format!(
+            "*mangle\n:{chain} [0:0]\n{rule}\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\nCOMMIT\n"
+        )
     };
     let told = |text: &str, chain| imported(text, &Args { chain, ..args() }).1;
     for (text, why) in [
@@ -59,10 +61,16 @@ fn what_is_asked_later_is_told() {
         (hook("nat", "postrouting", "drop", ""), "asked later"),
         (hook("nat", "postrouting", "accept", rule), "asked later"),
         (saved("POSTROUTING DROP", ""), "in table mangle"),
-        (saved("POSTROUTING ACCEPT", "-A POSTROUTING -p tcp -j DROP"), "in table mangle"),
+        (
+            saved("POSTROUTING ACCEPT", "-A POSTROUTING -p tcp -j DROP"),
+            "in table mangle",
+        ),
     ] {
         let of_forward = told(&text, Hook::Forward);
-        assert!(of_forward.contains(why) && of_forward.contains("1 rule left out"), "{text}: {of_forward}");
+        assert!(
+            of_forward.contains(why) && of_forward.contains("1 rule left out"),
+            "{text}: {of_forward}"
+        );
         assert_eq!(told(&text, Hook::Input), "", "{text}");
     }
     for (policy, rule) in [("drop", ""), ("accept", rule)] {
@@ -70,7 +78,42 @@ fn what_is_asked_later_is_told() {
         assert!(told(&text, Hook::Input).contains("asked later"), "{text}");
         assert_eq!(told(&text, Hook::Forward), "", "{text}");
     }
-    assert_eq!(told(&hook("filter", "postrouting", "accept", ""), Hook::Forward), "");
+    assert_eq!(
+        told(&hook("filter", "postrouting", "accept", ""), Hook::Forward),
+        ""
+    );
+}
+
+/// What is not IP passes the imported rules, and must not pass these chains in silence.
+#[test]
+fn chains_of_arp_and_bridge_are_told() {
+    let told = |family: &str, hook: &str, policy: &str, rule: &str, chain| {
+        let others = format!(
+            r#",{{"chain":{{"family":"inet","table":"t","name":"fwd","type":"filter","hook":"forward","policy":"drop"}}}},{{"chain":{{"family":"{family}","table":"a","name":"c","type":"filter","hook":"{hook}","prio":0,"policy":"{policy}"}}}}{rule}"#
+        );
+        imported(
+            &nft_with(&others, &[r#"{"accept":null}"#]),
+            &Args { chain, ..args() },
+        )
+        .1
+    };
+    for (family, hook) in [("arp", "input"), ("bridge", "prerouting"), ("bridge", "forward")] {
+        let rule = format!(
+            r#",{{"rule":{{"family":"{family}","table":"a","chain":"c","handle":4,"expr":[{{"drop":null}}]}}}}"#
+        );
+        for (policy, rule) in [("drop", ""), ("accept", rule.as_str())] {
+            let told = told(family, hook, policy, rule, Hook::Input);
+            let place = format!("chain {family} a c");
+            assert!(
+                told.contains(&place) && told.contains("1 rule left out"),
+                "{place} {hook}: {told}"
+            );
+        }
+        assert_eq!(told(family, hook, "accept", "", Hook::Input), "", "{family}");
+    }
+    assert!(told("bridge", "postrouting", "drop", "", Hook::Forward).contains("frames of a bridge"));
+    assert_eq!(told("bridge", "postrouting", "drop", "", Hook::Input), "");
+    assert_eq!(told("arp", "output", "drop", "", Hook::Forward), "");
 }
 
 #[test]

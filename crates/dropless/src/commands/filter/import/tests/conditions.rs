@@ -162,7 +162,10 @@ fn a_reject_is_for_the_packets_that_its_answer_is_for() {
         assert_eq!((rules, told.as_str()), (vec![ours.to_owned()], ""), "{rule}");
     }
     let (rules, told) = nft(&answered("carrier pigeon"));
-    assert!(rules.is_empty() && told.contains("the answer `carrier pigeon`"), "{told}");
+    assert!(
+        rules.is_empty() && told.contains("the answer `carrier pigeon`"),
+        "{told}"
+    );
     // In a table of one family it is for all of its packets, malformed ones too.
     let text = nft_with("", &[&answered("icmp")]).replace(r#""inet""#, r#""ip""#);
     assert!(imported(&text, &args()).0.contains(&"deny".into()));

@@ -133,8 +133,16 @@ fn elements_with_a_rate_are_no_plain_ones() {
                 assert!(told.contains("1 rule left out"), "{kind} {stmt} {about}: {told}");
             }
         }
-        let counted = read(kind, r#","stmt":[{"counter":null}]"#, &format!(r#","comment":"x",{count}"#));
+        let counted = read(
+            kind,
+            r#","stmt":[{"counter":null}]"#,
+            &format!(r#","comment":"x",{count}"#),
+        );
         let expected = ["allow non-ip", "deny from 10.0.0.1", "default deny"];
-        assert_eq!(counted, (expected.map(str::to_owned).into(), String::new()), "{kind}");
+        assert_eq!(
+            counted,
+            (expected.map(str::to_owned).into(), String::new()),
+            "{kind}"
+        );
     }
 }
