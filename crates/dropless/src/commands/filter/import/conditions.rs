@@ -47,6 +47,8 @@ pub struct Conditions {
     pub destination_port: Option<Ports>,
     pub flags: Option<Flags>,
     pub types: Option<Vec<RangeInclusive<u8>>>,
+    /// It looks at the transport header, and never meets a later fragment, be nothing asked of that header.
+    pub has_header: bool,
 }
 
 impl Conditions {
@@ -67,13 +69,12 @@ impl Conditions {
     /// Both of them.
     pub fn and(&self, other: &Self) -> Read<Self> {
         let both = Self {
-            layer: both(self.layer.as_ref(), other.layer.as_ref(), |one, two| {
-                if one == two { Ok(*one) } else { Err(Unfit::Never) }
-            })?,
+            layer: both(self.layer.as_ref(), other.layer.as_ref(), same)?,
             protocols: both(self.protocols.as_ref(), other.protocols.as_ref(), |one, two| {
                 filled(one & two, BTreeSet::is_empty)
             })?,
-            fragment: both(self.fragment.as_ref(), other.fragment.as_ref(), same("fragments"))?,
+            // None of theirs asks for `Fragment::Any`.
+            fragment: both(self.fragment.as_ref(), other.fragment.as_ref(), same)?,
             source: both(self.source.as_ref(), other.source.as_ref(), addresses)?,
             destination: both(self.destination.as_ref(), other.destination.as_ref(), addresses)?,
             source_port: both(self.source_port.as_ref(), other.source_port.as_ref(), ports)?,
@@ -96,6 +97,7 @@ impl Conditions {
                 let common = all.filter_map(|(one, two)| overlap(one, two)).collect();
                 filled(common, Vec::is_empty)
             })?,
+            has_header: self.has_header || other.has_header,
         };
         both.check()
     }
@@ -121,17 +123,27 @@ impl Conditions {
             let one_of = |all: &BTreeSet<u8>| all.iter().any(|protocol| wanted.contains(protocol));
             self.protocols.as_ref().is_none_or(one_of)
         };
-        let asks_ports = self.source_port.is_some() || self.destination_port.is_some();
+        let asks_ports = self.asks_ports();
         if asks_ports && self.protocols.is_some() && is(&[33, 136]) {
             return unfit("our language has no ports of DCCP and UDP-Lite");
         }
+        let is_later = self.fragment == Some(Fragment::Later);
         if asks_ports && !is(&[6, 17, 132])
             || self.flags.is_some() && !is(&[6])
-            || asks_ports && self.fragment == Some(Fragment::Later)
+            || self.has_header && is_later
         {
             return Err(Unfit::Never);
         }
         Ok(self)
+    }
+
+    fn asks_ports(&self) -> bool {
+        self.source_port.is_some() || self.destination_port.is_some()
+    }
+
+    /// Whether ports, flags or types are asked.
+    pub fn asks_header(&self) -> bool {
+        self.asks_ports() || self.flags.is_some() || self.types.is_some()
     }
 
     /// As our language says it; with a blank before each word.
@@ -237,14 +249,8 @@ fn both<T: Clone>(one: Option<&T>, two: Option<&T>, join: impl Fn(&T, &T) -> Rea
     }
 }
 
-fn same<T: Copy + PartialEq>(what: &'static str) -> impl Fn(&T, &T) -> Read<T> {
-    move |one, two| {
-        if one == two {
-            Ok(*one)
-        } else {
-            unfit(format!("it asks for {what} twice"))
-        }
-    }
+fn same<T: Copy + PartialEq>(one: &T, two: &T) -> Read<T> {
+    if one == two { Ok(*one) } else { Err(Unfit::Never) }
 }
 
 fn filled<T>(value: T, is_empty: impl Fn(&T) -> bool) -> Read<T> {

@@ -1,5 +1,7 @@
 //! Somebody else's rules, as chains.
 
+use std::collections::HashSet;
+
 use clap::ValueEnum;
 use rules::{Layer, Rate, Verdict};
 
@@ -150,6 +152,6 @@ impl Beside {
 pub struct Ruleset {
     pub chains: Vec<Chain>,
     pub beside: Vec<Beside>,
-    /// The kernel follows connections, and for that puts fragments together before any chain.
-    pub defragments: bool,
+    /// Families of which the kernel follows connections, and for that puts fragments together before any chain.
+    pub defragments: HashSet<Layer>,
 }

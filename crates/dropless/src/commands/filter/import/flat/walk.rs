@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anyhow::{Result, ensure};
 use rules::{End, Layer, Prefix, RULES_MAX, Rate, Verdict};
 
+use super::super::common::NOT_LATER;
 use super::super::conditions::{Addresses, Conditions, Unfit};
 use super::super::ruleset::{Chain, Hook, Meant, Part, Rule, Ruleset, Target};
 use super::{Flat, Line};
@@ -17,6 +18,8 @@ const INLINE_MAX: usize = 8;
 pub struct Walk<'r> {
     pub(super) set: &'r Ruleset,
     hook: Hook,
+    /// The family that the chain at hand is for.
+    layer: Option<Layer>,
     /// Chains of several families go into one list.
     is_joined: bool,
     sets: Vec<(String, Vec<Prefix>)>,
@@ -32,6 +35,7 @@ impl<'r> Walk<'r> {
         Self {
             set,
             hook,
+            layer: None,
             is_joined,
             sets: Vec::new(),
             simple: HashMap::new(),
@@ -57,12 +61,37 @@ impl<'r> Walk<'r> {
         });
     }
 
+    /// Whether the chain at hand is asked about fragments, each by itself.
+    fn sees_fragments(&self) -> bool {
+        let layer = self.layer.unwrap_or(Layer::V4);
+        // IPv6 is put together behind the chain for this host.
+        (self.hook == Hook::Forward || layer == Layer::V6) && !self.set.defragments.contains(&layer)
+    }
+
+    /// Whether these are conditions that our language has no single rule for.
+    fn is_for_two(&self, when: &Conditions) -> bool {
+        when.has_header && !when.asks_header() && when.fragment.is_none() && self.sees_fragments()
+    }
+
     fn rule(&mut self, action: &str, when: &Conditions, place: &str) -> Result<()> {
+        if !self.is_for_two(when) {
+            return self.line(action, when.clone(), place);
+        }
+        NOT_LATER.into_iter().try_for_each(|part| {
+            let fragment = Some(part);
+            let when = Conditions {
+                fragment,
+                ..when.clone()
+            };
+            self.line(action, when, place)
+        })
+    }
+
+    fn line(&mut self, action: &str, mut when: Conditions, place: &str) -> Result<()> {
         ensure!(
             self.lines.len() < RULES_MAX,
             "more than {RULES_MAX} rules; put their addresses into sets"
         );
-        let mut when = when.clone();
         for choice in [&mut when.source, &mut when.destination].into_iter().flatten() {
             self.name(choice);
         }
@@ -99,6 +128,7 @@ impl<'r> Walk<'r> {
 
     /// Writes a base chain's rules; the result is what becomes of packets that none with conditions decides about.
     pub fn base(&mut self, chain: &Chain) -> Result<Verdict> {
+        self.layer = chain.layer;
         let policy = chain.base.as_ref().map_or(Verdict::Allow, |(_, policy)| *policy);
         let all = match chain.layer {
             Some(layer) if self.is_joined => Conditions::of_layer(layer),
@@ -127,7 +157,7 @@ impl<'r> Walk<'r> {
                             return Ok(verdict);
                         }
                     }
-                    Target::Limit(rate) if may_limit => {
+                    Target::Limit(rate) if may_limit && !self.is_for_two(&when) => {
                         self.rule(&limit(rate), &when, &rule.place)?;
                     }
                     Target::Limit(_) => {
@@ -178,7 +208,7 @@ impl<'r> Walk<'r> {
             }
         };
         let asks_fragment = parts.iter().any(|part| part.when.fragment.is_some());
-        if asks_fragment && (self.hook == Hook::Input || self.set.defragments) {
+        if asks_fragment && !self.sees_fragments() {
             let why = "the kernel has put fragments together before it asks this chain, and here each is judged by itself";
             self.not_simple(rule, why);
             return None;

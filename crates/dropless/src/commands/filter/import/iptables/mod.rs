@@ -45,7 +45,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
         } else if line.is_empty() || line.starts_with('#') || line == "COMMIT" {
         } else if let Some(name) = line.strip_prefix('*') {
             name.clone_into(&mut table);
-            into.defragments |= table == "nat";
+            into.defragments.extend((table == "nat").then_some(layer));
         } else if let Some(chain) = line.strip_prefix(':') {
             into.chains.extend(self::chain(chain, &table, layer));
             let mut words = chain.split_whitespace();
@@ -58,8 +58,8 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
                 !table.is_empty(),
                 "{place}: this is no output of iptables-save: a line `*filter` stands before all rules there"
             );
-            into.defragments |=
-                line.contains("conntrack") || line.contains("-m state") || line.contains("-j CT ");
+            let follows = line.contains("conntrack") || line.contains("-m state") || line.contains("-j CT ");
+            into.defragments.extend(follows.then_some(layer));
             rule(
                 &mut into,
                 (place, line),

@@ -153,7 +153,13 @@ impl Reading {
                     ..Conditions::of_protocol(if is_v6 { 58 } else { 1 })
                 }]
             }
-            "-m" => return module(value()?),
+            "-m" => match value()? {
+                "tcp" | "udp" | "sctp" | "icmp" | "icmp6" | "multiport" => vec![Conditions {
+                    has_header: true,
+                    ..when
+                }],
+                name => return module(name),
+            },
             "--comment" | "--log-prefix" | "--log-level" | "--reject-with" => return value().map(drop),
             "--log-tcp-sequence" | "--log-tcp-options" | "--log-ip-options" | "--log-uid"
             | "--log-macdecode" => {
@@ -224,12 +230,10 @@ impl Reading {
     }
 }
 
-/// Extensions whose words are known here; all others are told.
+/// Other extensions whose words are known here; all that are not are told.
 fn module(name: &str) -> Read<()> {
     match name {
-        "tcp" | "udp" | "sctp" | "icmp" | "icmp6" | "multiport" | "iprange" | "comment" | "hashlimit" => {
-            Ok(())
-        }
+        "iprange" | "comment" | "hashlimit" => Ok(()),
         "conntrack" | "state" => unfit("connections are not tracked here: each packet is judged by itself"),
         "limit" => unfit(
             "`limit` is for all packets of the rule together, and our rates are for each source or destination",

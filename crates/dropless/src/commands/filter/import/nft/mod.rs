@@ -50,10 +50,10 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
                 changing
             });
     let sets = Sets::new(objects, changing);
-    let mut into = Ruleset {
-        defragments: text.contains("\"ct\"") || text.contains("\"nat\""),
-        ..Ruleset::default()
-    };
+    let mut into = Ruleset::default();
+    if text.contains("\"ct\"") || text.contains("\"nat\"") {
+        into.defragments = [Layer::V4, Layer::V6].into();
+    }
     let tables = objects.iter().filter_map(|object| object.get("table"));
     let dormant: Vec<String> = tables.filter(|table| is_dormant(table)).map(name_of).collect();
     for table in &dormant {
