@@ -134,6 +134,11 @@ impl Conditions {
         {
             return Err(Unfit::Never);
         }
+        if self.asks_header() && is_later {
+            return unfit(
+                "nft takes bytes of later fragments for a header, and here these have no ports, flags or types",
+            );
+        }
         Ok(self)
     }
 

@@ -235,6 +235,11 @@ fn a_reject_is_for_the_packets_that_its_answer_is_for() {
 
 #[test]
 fn what_nft_says_and_we_cannot_is_left_out_and_named() {
+    let later = |rest: &str| {
+        format!(
+            r#"{{"match":{{"op":"!=","left":{{"&":[{{"payload":{{"protocol":"ip","field":"frag-off"}}}},8191]}},"right":0}}}},{rest}"#
+        )
+    };
     for (rule, why) in [
         (r#"{"match":{"op":"in","left":{"ct":{"key":"state"}},"right":["established"]}},{"accept":null}"#.to_owned(), "connections are not tracked"),
         (r#"{"limit":{"rate":10,"burst":5,"per":"second"}},{"accept":null}"#.into(), "all packets of the rule together"),
@@ -254,6 +259,9 @@ fn what_nft_says_and_we_cannot_is_left_out_and_named() {
         (matched("ip6", "nexthdr", "==", r#""tcp""#), "first header only"),
         (matched("ip", "saddr", "==", r#"{"elem":{"val":"10.0.0.1","timeout":5}}"#), "come and go"),
         (r#"{"meter":{"name":"m","size":9,"key":{"payload":{"protocol":"ip","field":"saddr"}},"stmt":{"limit":{"rate":10,"burst":5,"per":"second"}}}},{"accept":null}"#.into(), "not `over`"),
+        (later(&matched("tcp", "dport", "==", "22")), "bytes of later fragments"),
+        (later(&matched("tcp", "flags", "==", r#""syn""#)), "bytes of later fragments"),
+        (later(&matched("icmp", "type", "!=", "8")), "bytes of later fragments"),
     ] {
         let (rules, told) = nft(&rule);
         assert!(rules.is_empty(), "{rule}: {rules:?}");
