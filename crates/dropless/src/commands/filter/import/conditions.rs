@@ -102,21 +102,26 @@ impl Conditions {
         both.check()
     }
 
+    /// The families that the layer and addresses name.
+    fn families(&self) -> impl Iterator<Item = Layer> {
+        let of = |choice: &Option<Addresses>| {
+            let choice = choice.as_ref().filter(|choice| !choice.not)?;
+            let is_v6 = choice.of.first()?.is_v6();
+            Some(if is_v6 { Layer::V6 } else { Layer::V4 })
+        };
+        [of(&self.source), of(&self.destination), self.layer]
+            .into_iter()
+            .flatten()
+    }
+
+    /// The family of all packets that they hold for, where it is one.
+    pub fn family(&self) -> Option<Layer> {
+        self.families().next()
+    }
+
     /// Our language refuses what no packet can be; so do we, before it.
     fn check(self) -> Read<Self> {
-        let family = |choice: &Option<Addresses>| match choice {
-            Some(choice) if !choice.not => choice.of.first().map(Prefix::is_v6),
-            _ => None,
-        };
-        let layer = match self.layer {
-            Some(Layer::V4) => Some(false),
-            Some(Layer::V6) => Some(true),
-            _ => None,
-        };
-        let families = [family(&self.source), family(&self.destination), layer];
-        let mut families = families.into_iter().flatten();
-        let first = families.next();
-        if families.any(|family| Some(family) != first) {
+        if self.families().any(|family| Some(family) != self.family()) {
             return Err(Unfit::Never);
         }
         let is = |wanted: &[u8]| {

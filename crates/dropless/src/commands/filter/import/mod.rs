@@ -135,7 +135,8 @@ fn print(name: &str, flat: &Flat) -> Imported {
     }
     text += "# The kernel asked its chain about packets whose IP header it had checked, whose way it had chosen, and whose\n";
     text += "# IPv4 fragments for this host it had put together; here every frame of an interface is judged by itself, and\n";
-    text += "# a malformed one meets no rule with conditions.\n";
+    text += "# a malformed one meets no rule with conditions. Authentication headers of IPv6 are looked through: rules meet\n";
+    text += "# what stands behind them, where nftables sees protocol 51.\n";
     for (name, of) in &flat.sets {
         let lines: Vec<_> = of
             .chunks(LINE)

@@ -10,6 +10,8 @@ use super::super::conditions::{Addresses, Conditions, Unfit};
 use super::super::ruleset::{Chain, Hook, Meant, Part, Rule, Ruleset, Target};
 use super::{Flat, Line};
 
+/// The protocol number of authentication headers (RFC 4302).
+const AUTHENTICATION: u8 = 51;
 /// Rules of chains that are written out, over and over.
 const WRITTEN_MAX: usize = 100_000;
 /// More addresses than these become a set with a name.
@@ -138,12 +140,8 @@ impl<'r> Walk<'r> {
             let Some(parts) = self.parts(rule) else { continue };
             let may_limit = parts.len() == 1;
             for part in parts {
-                let when = match all.and(&part.when) {
-                    Ok(when) => when,
-                    Err(unfit) => {
-                        self.unfit(rule, unfit);
-                        continue;
-                    }
+                let Some(when) = self.joined(rule, &all, part) else {
+                    continue;
                 };
                 match &part.then {
                     Target::Decide(_) | Target::Return => {
@@ -188,6 +186,31 @@ impl<'r> Walk<'r> {
         Ok(policy)
     }
 
+    /// The conditions of a part and of the way to it; of authentication headers of IPv6 it is told that none is met.
+    fn joined(&mut self, rule: &Rule, all: &Conditions, part: &Part) -> Option<Conditions> {
+        let mut when = match all.and(&part.when) {
+            Ok(when) => when,
+            Err(unfit) => {
+                self.unfit(rule, unfit);
+                return None;
+            }
+        };
+        let family = when.family().or(self.layer);
+        let asked = when
+            .protocols
+            .as_mut()
+            .filter(|asked| asked.contains(&AUTHENTICATION));
+        if let Some(asked) = asked.filter(|_| family != Some(Layer::V4)) {
+            let why = "authentication headers of IPv6 are looked through here, as other extension headers, and not there";
+            self.not_simple(rule, why);
+            if family == Some(Layer::V6) {
+                asked.remove(&AUTHENTICATION);
+            }
+            return (!asked.is_empty()).then_some(when);
+        }
+        Some(when)
+    }
+
     fn not_simple(&mut self, rule: &Rule, why: &str) {
         self.left_out((&rule.place, &rule.text), why.to_owned(), rule.meant);
     }
@@ -230,12 +253,8 @@ impl<'r> Walk<'r> {
             );
             let Some(parts) = self.parts(rule) else { continue };
             for part in parts {
-                let when = match all.and(&part.when) {
-                    Ok(when) => when,
-                    Err(unfit) => {
-                        self.unfit(rule, unfit);
-                        continue;
-                    }
+                let Some(when) = self.joined(rule, all, part) else {
+                    continue;
                 };
                 match &part.then {
                     Target::Decide(verdict) => {
