@@ -25,6 +25,8 @@ pub struct Layers {
     book: Rulebook,
     has_file: bool,
     is_dry: bool,
+    /// Rules of the guard that limit a rate, at most.
+    rates: usize,
     session: Option<Session>,
     through: ThroughXdp,
     /// What the session lives from, and what the user says is never blocked.
@@ -74,6 +76,7 @@ impl Layers {
             book: Rulebook::new(&path, own),
             has_file: plan.rules.is_some(),
             is_dry: plan.dry_run,
+            rates: plan.cap.rates,
             session,
             through,
             spared,
@@ -147,6 +150,7 @@ impl Layers {
 
     /// Whether the user's rules may come into force.
     fn may_be(&self, own: &Rules) -> Result<()> {
+        super::leave_rates(own, self.rates)?;
         if let Some(session) = self.session {
             session.is_kept_by(&RuleSet::joined(&[&self.allowed, &own.set]))?;
         }
@@ -277,5 +281,25 @@ mod tests {
         layers.book.is_generation(2);
         assert_eq!(stand(&layers).failed, None);
         assert!(layers.failures().is_some_and(|note| note.text.contains("1 time")));
+    }
+    /// The guard could not put its own in force otherwise, once a flood is there.
+    #[test]
+    fn rules_read_again_leave_the_guard_its_rates() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own.rules");
+        let limits = |count: u16| (1..=count).map(|port| format!("rate 1pps per source udp dport {port}\n"));
+        std::fs::write(&path, limits(8).collect::<String>()).unwrap();
+        let mut layers = layers(path.clone());
+        std::fs::write(&path, limits(9).collect::<String>()).unwrap();
+        ask(&mut layers);
+        assert!(layers.due().unwrap().own.is_none());
+        let refused = stand(&layers).refused.map(|note| note.text);
+        assert!(
+            refused
+                .as_ref()
+                .is_some_and(|text| text.contains("--cap rates=7")),
+            "{refused:?}"
+        );
+        assert_eq!(layers.book.rules().set.rules.len(), 8);
     }
 }

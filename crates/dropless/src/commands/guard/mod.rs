@@ -36,15 +36,21 @@ fn own_rules(plan: &GuardPlan) -> Result<Rules> {
         Some(path) => Rules::read(path)?,
         None => Rules::of(RuleSet::joined(&[]))?,
     };
+    leave_rates(&rules, plan.cap.rates)?;
+    Ok(rules)
+}
+
+/// Whether the user's rules leave the guard as many that limit a rate as it may make.
+fn leave_rates(own: &Rules, cap: usize) -> Result<()> {
     let limits = |rule: &&rules::Rule| matches!(rule.action, Action::Limit(_));
-    let own = rules.set.rules.iter().filter(limits).count();
+    let own = own.set.rules.iter().filter(limits).count();
     ensure!(
-        own + plan.cap.rates <= rules::LIMITS_MAX,
+        own + cap <= rules::LIMITS_MAX,
         "{own} of your rules limit a rate, and with those of the guard at most {} may; fix: --cap rates={}",
         rules::LIMITS_MAX,
         rules::LIMITS_MAX.saturating_sub(own).max(1)
     );
-    Ok(rules)
+    Ok(())
 }
 
 /// What is never blocked.
