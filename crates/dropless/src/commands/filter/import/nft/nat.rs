@@ -6,7 +6,7 @@ use rules::Verdict;
 use serde_json::Value;
 
 use super::super::conditions::Unfit;
-use super::super::ruleset::{Beside, Chain, Meant, Translated};
+use super::super::ruleset::{Beside, Chain, Translated};
 use super::sets::Sets;
 use super::{aside, only, place_of};
 
@@ -44,10 +44,16 @@ impl<'s> Rules<'s> {
         if matches!(read.parts, Err(Unfit::Never)) {
             return;
         }
-        let mut leads_to = Vec::new();
-        self.chains_in(&home.table, &rule["expr"], &mut leads_to);
-        let statements = rule["expr"].as_array().into_iter().flatten();
-        let targets = statements.filter_map(|statement| match only(statement)? {
+        let statements = || rule["expr"].as_array().into_iter().flatten();
+        let verdicts: Vec<&Value> = statements()
+            .flat_map(|statement| self.verdicts(&home.table, statement))
+            .collect();
+        let leads_to = verdicts.iter().filter_map(|verdict| match only(verdict)? {
+            ("jump" | "goto", to) => to["target"].as_str().map(str::to_owned),
+            _ => None,
+        });
+        let is_denial = |verdict: &&Value| matches!(only(verdict), Some(("drop" | "reject", _)));
+        let targets = statements().filter_map(|statement| match only(statement)? {
             ("xt", target) => target["name"].as_str().map(str::to_owned),
             (own, _) => Some(own.to_uppercase()),
         });
@@ -56,35 +62,21 @@ impl<'s> Rules<'s> {
             chain: home.name.clone(),
             place: read.place.clone(),
             text: read.text.clone(),
-            leads_to,
+            leads_to: leads_to.collect(),
             targets: targets.collect(),
-            denies: read.meant == Meant::Decide(Verdict::Deny),
+            denies: verdicts.iter().any(is_denial),
         });
     }
 
-    /// The chains that verdicts in `value` name, be it by a map.
-    fn chains_in(&self, table: &str, value: &Value, into: &mut Vec<String>) {
-        match value {
-            Value::Array(values) => values.iter().for_each(|value| self.chains_in(table, value, into)),
-            Value::Object(object) => {
-                let of_verdict = ["jump", "goto"].iter().filter_map(|key| object.get(*key));
-                into.extend(
-                    of_verdict
-                        .filter_map(|to| to["target"].as_str())
-                        .map(str::to_owned),
-                );
-                object
-                    .values()
-                    .for_each(|value| self.chains_in(table, value, into));
-            }
-            Value::String(name) => {
-                let named = name.strip_prefix('@');
-                if let Some(values) = named.and_then(|name| self.sets.map_now(table, name)) {
-                    self.chains_in(table, values, into);
-                }
-            }
-            _ => {}
-        }
+    /// A statement itself, where it is none that looks verdicts up: then all of these.
+    fn verdicts<'v>(&'v self, table: &str, statement: &'v Value) -> Vec<&'v Value> {
+        let Some(("vmap", map)) = only(statement) else {
+            return vec![statement];
+        };
+        let named = map["data"].as_str().and_then(|name| name.strip_prefix('@'));
+        let elements = named.map_or(map["data"].get("set"), |name| self.sets.map_now(table, name));
+        let elements = elements.and_then(Value::as_array).into_iter().flatten();
+        elements.filter_map(|element| element.get(1)).collect()
     }
 
     /// For which hooks the kernel may come from chains of the type nat to each chain.

@@ -230,7 +230,7 @@ fn chains_that_those_of_nat_lead_to_count() {
     let elsewhere = r#"{"match":{"op":"==","left":{"meta":{"key":"iifname"}},"right":"eth0"}}"#;
     let told = |hook: &str, way: &str, does: &str| {
         let others = format!(
-            r#",{{"map":{{"family":"ip","table":"n","name":"m","type":"inet_service","map":"verdict","flags":["dynamic"],"elem":[[7,{jump}]]}}}}
+            r#",{{"map":{{"family":"ip","table":"n","name":"m","type":"inet_service","map":"verdict","flags":["dynamic"],"elem":[[{{"elem":{{"val":7,"comment":"@m"}}}},{jump}]]}}}}
 ,{{"chain":{{"family":"ip","table":"n","name":"c","type":"nat","hook":"{hook}","prio":-100,"policy":"accept"}}}}
 ,{{"chain":{{"family":"ip","table":"n","name":"sub"}}}},{{"chain":{{"family":"ip","table":"n","name":"last"}}}}
 ,{{"rule":{{"family":"ip","table":"n","chain":"c","handle":4,"expr":[{way}]}}}}
@@ -258,6 +258,10 @@ fn chains_that_those_of_nat_lead_to_count() {
             );
         }
     }
+    let key = r#""key":{"payload":{"protocol":"tcp","field":"dport"}}"#;
+    let in_map = format!(r#"{{"vmap":{{{key},"data":{{"set":[[7,{{"accept":null}}],[8,{drop}]]}}}}}}"#);
+    assert!(told("prerouting", &in_map, to).contains("asked earlier"));
+    assert_eq!(told("output", &in_map, to), "");
 }
 
 #[test]
