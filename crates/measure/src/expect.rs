@@ -113,7 +113,7 @@ fn bound<S: Measured>(left: &'static Metric<S>, text: &str) -> Option<Bound<S>> 
     if left.kind == Kind::Ratio && unit.is_empty() && number != 0.0 {
         return None;
     }
-    Some(Bound::Value(number * left.kind.factor(unit)?))
+    Some(Bound::Value(left.kind.value(number, unit)?))
 }
 
 /// Refuses what of `texts` is no expectation of the result `S`.

@@ -42,8 +42,15 @@ impl Kind {
         }
     }
 
-    /// How many of the metric's own unit one of the written unit is.
-    pub(crate) fn factor(self, unit: &str) -> Option<f64> {
+    /// What `number` of the written unit is in the metric's own, rounded once: 1.1 % is what 11 of 1,000 are, and 1.1 times 0.01
+    /// is more.
+    pub(crate) fn value(self, number: f64, unit: &str) -> Option<f64> {
+        let power_of_ten = self.factor(unit)?.log10().round();
+        format!("{number}e{power_of_ten}").parse().ok()
+    }
+
+    /// How many of the metric's own unit one of the written unit is: a power of ten.
+    fn factor(self, unit: &str) -> Option<f64> {
         let lower = unit.to_ascii_lowercase();
         match self {
             Kind::Ratio => match lower.as_str() {

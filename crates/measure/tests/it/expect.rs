@@ -494,3 +494,26 @@ fn a_capture_is_asked_about_its_own_figures() {
         .unwrap_err();
     assert!(error.to_string().contains("sampled_out"), "{error}");
 }
+
+#[test]
+fn a_bound_is_the_number_that_was_written() {
+    let result = |sent, lost| Summary {
+        sent,
+        lost,
+        ..Summary::default()
+    };
+    let met = |text: &str, result: &Summary| text.parse::<Expectation>().unwrap().evaluate(result).met;
+    // Each tenth of a percent up to 10 %: what reaches the bound is not below it, and not above it.
+    for lost in 1..=100_u64 {
+        let result = result(1000, lost);
+        let percent = format!("{}%", lost as f64 / 10.0);
+        for bound in [percent, format!("{}ppm", lost * 1000)] {
+            assert!(!met(&format!("loss<{bound}"), &result), "{bound}");
+            assert!(met(&format!("loss<={bound}"), &result), "{bound}");
+        }
+    }
+    for sent in (100..=100_000_u64).step_by(100) {
+        let bound = format!("sent=={}k", sent as f64 / 1000.0);
+        assert!(met(&bound, &result(sent, 0)), "{bound}");
+    }
+}
