@@ -43,9 +43,13 @@ fn on_core(core: Core, stop: &AtomicBool) -> Option<Duration> {
     let mut only = CpuSet::new();
     only.set(core.0 as usize).ok()?;
     sched_setaffinity(Pid::from_raw(0), &only).ok()?;
+    // Nothing is known of a core that came too late to look.
+    if stop.load(Ordering::Relaxed) {
+        return None;
+    }
     let mut stalls = Stalls::with_room(ROOM);
-    stalls.spin(now_ns, THRESHOLD_NS, stop);
-    (stalls.looks > 0).then(|| Duration::from_nanos(stalls.behind.ceil() as u64))
+    stalls.spin(now_ns(), now_ns, THRESHOLD_NS, stop);
+    Some(Duration::from_nanos(stalls.behind.ceil() as u64))
 }
 
 /// Nanoseconds of the monotonic clock since the first call.

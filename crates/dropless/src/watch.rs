@@ -1,8 +1,8 @@
 //! Watches cores: a spinning thread on every one, and the kernel's events beside it.
 
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{RwLock, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -51,13 +51,13 @@ pub fn watch(
         ));
     }
     let stop = AtomicBool::new(false);
-    // Attaching to the kernel's events is over before any of the loops begins.
-    let begin = RwLock::new(());
+    // When the loops begin, ticks: not before attaching to the kernel's events is over. They poll for it, since waking up takes
+    // time that nobody took.
+    let begin = AtomicU64::new(0);
     let before = Sample::take(sys);
     let mut untraced = None;
     let (stalls, record, interrupted) = std::thread::scope(|scope| -> Result<_> {
-        let gate = begin.write();
-        // The gate opens behind this: a loop that was started finds that there is nothing to do where another could not be.
+        // Also where one of the loops could not be started: those that were have nothing to wait for.
         let stops = AtEnd(|| stop.store(true, Ordering::Relaxed));
         let (ready, all_ready) = mpsc::channel::<Infallible>();
         let mut loops = Vec::new();
@@ -67,9 +67,11 @@ pub fn watch(
                 let pinned = dpdk::pin_to_core(*core);
                 let mut stalls = Stalls::with_room(STALLS_MAX);
                 drop(ready);
-                drop(begin.read());
+                while begin.load(Ordering::Relaxed) == 0 && !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
                 if pinned.is_ok() {
-                    stalls.spin(dpdk::tsc, threshold, stop);
+                    stalls.spin(begin.load(Ordering::Relaxed), dpdk::tsc, threshold, stop);
                 }
                 pinned.map(|()| stalls)
             };
@@ -85,7 +87,7 @@ pub fn watch(
         drop(ready);
         // Never told anything: it ends when each loop has its room.
         let _ = all_ready.recv();
-        drop(gate);
+        begin.store(dpdk::tsc(), Ordering::Relaxed);
         let interrupted = wait(plan, recorder.as_mut(), console, interrupt, board);
         drop(stops);
         let mut all = Vec::new();

@@ -17,7 +17,7 @@ pub struct Stalls {
     pub behind: f64,
     /// Looks at the clock.
     pub looks: u64,
-    /// Its first and last look, ticks.
+    /// From when on it was due to look, to its last look, ticks.
     pub span: Span,
     /// The thread that looked.
     pub thread: u32,
@@ -50,14 +50,14 @@ impl Stalls {
         &self.seen
     }
 
-    /// Looks at the clock until `stop`, and notes every pair of looks that lie more than `threshold` ticks apart. The
+    /// Looks at the clock until `stop`, at least once, and notes every pair of looks that lie more than `threshold` ticks
+    /// apart. `first` counts as a look: a core that was taken away then, or until `stop`, was away as at any other time. The
     /// caller has bound this thread to its core.
-    pub fn spin(&mut self, clock: fn() -> u64, threshold: u64, stop: &AtomicBool) {
+    pub fn spin(&mut self, first: u64, clock: fn() -> u64, threshold: u64, stop: &AtomicBool) {
         self.thread = nix::unistd::gettid().as_raw() as u32;
-        let first = clock();
         let mut last = first;
         let mut time = Bucket::of_time(SERVICE);
-        while !stop.load(Ordering::Relaxed) {
+        loop {
             // The flag is looked at rarely: its line is another core's.
             for _ in 0..256 {
                 let now = clock();
@@ -79,6 +79,9 @@ impl Stalls {
                 last = now;
             }
             self.looks += 256;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
         self.span = Span {
             from: first,
@@ -122,7 +125,7 @@ mod tests {
     fn a_room_has_its_memory_before_the_loop_begins() {
         let mut stalls = Stalls::with_room(LOOKS as usize);
         let before = faults();
-        stalls.spin(clock, 0, &STOP);
+        stalls.spin(0, clock, 0, &STOP);
         let during = faults() - before;
         assert_eq!(stalls.all().len(), LOOKS as usize);
         let pages = size_of_val(stalls.all()) / 4096;
@@ -140,7 +143,7 @@ mod tests {
             look + if look < 50 { 0 } else { 300 } + if look < 100 { 0 } else { 7_000 }
         };
         let mut stalls = Stalls::with_room(1);
-        stalls.spin(clock, 100, &STOP);
+        stalls.spin(0, clock, 100, &STOP);
         assert_eq!((stalls.all().len(), stalls.dropped), (1, 1));
         let behind = 301.0 - 49.0 * (SERVICE - 1.0) + 7_001.0;
         assert!((stalls.behind - behind).abs() < 1e-6, "{}", stalls.behind);
@@ -161,8 +164,16 @@ mod tests {
             }
         };
         let mut stalls = Stalls::with_room(8);
-        stalls.spin(clock, 100, &STOP);
+        stalls.spin(10_000, clock, 100, &STOP);
         let seen: Vec<(u64, u64)> = stalls.all().iter().map(|stall| (stall.from, stall.to)).collect();
         assert_eq!(seen, [(5_099, 6_100)]);
+    }
+    #[test]
+    fn a_core_that_was_away_all_the_time_was_taken() {
+        let mut stalls = Stalls::with_room(1);
+        stalls.spin(0, || 5_000, 100, &AtomicBool::new(true));
+        let seen: Vec<u64> = stalls.all().iter().map(|stall| stall.ticks()).collect();
+        assert_eq!((seen, stalls.span.ticks()), (vec![5_000], 5_000));
+        assert!(stalls.looks > 0 && stalls.behind >= 5_000.0);
     }
 }

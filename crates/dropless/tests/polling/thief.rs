@@ -241,7 +241,7 @@ fn spun(plant: impl FnOnce(&AtomicBool, Pthread) + Send) -> (Vec<Tally>, u64) {
             let mut stalls = Stalls::with_room(1 << 20);
             tell.send(pthread_self()).expect("somebody listens");
             wait.recv().expect("somebody says go");
-            stalls.spin(dpdk::tsc, threshold, stop);
+            stalls.spin(dpdk::tsc(), dpdk::tsc, threshold, stop);
             stalls
         });
         let thread = told.recv().expect("the loop is there");
