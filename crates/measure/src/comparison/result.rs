@@ -6,7 +6,7 @@ use super::firewall::FirewallCost;
 use super::method::Method;
 use crate::note::Note;
 use crate::result::Percentiles;
-use crate::search::Limit;
+use crate::search::{GoalResult, Limit};
 use crate::verdict::OFFERED_TOLERANCE;
 
 /// The whole comparison.
@@ -122,6 +122,23 @@ impl MethodResult {
     /// Whether the limit was an end of ours.
     pub fn is_limited_by_us(&self) -> bool {
         matches!(self.limit, Limit::Sender | Limit::Receiver)
+    }
+
+    /// Says what all trials of it come to, where the search among them came to `found`.
+    pub fn conclude(&mut self, found: Option<&GoalResult>) {
+        let carried = found.and_then(|goal| goal.throughput_pps).unwrap_or(0.0);
+        // Of a search that did not come to its end nobody knows what was above.
+        let ended = found.filter(|goal| goal.complete);
+        self.limit = ended.map_or(Limit::Unknown, |goal| goal.limit);
+        let tried = self.search.iter().chain(&self.at_rates).chain(&self.flood);
+        let best = highest_without_loss(tried).cloned();
+        self.lossless_pps = best.as_ref().map(Trial::rate_pps);
+        if self.lossless_pps.unwrap_or(0.0) < carried {
+            // What failed twice at a lower rate was lost on the way.
+            self.limit = Limit::Path;
+        }
+        self.cpu_ns_per_packet = best.as_ref().and_then(Trial::ns_per_packet);
+        self.at_lossless = best;
     }
 
     /// The trial at `pps`, if there was one.
@@ -267,5 +284,31 @@ mod tests {
         let best = highest_without_loss(trials.iter());
         assert_eq!(best.and_then(|trial| trial.asked_pps), Some(15.0));
         assert!(highest_without_loss([trial(10.0, 1), trial(20.0, 0)].iter()).is_none());
+    }
+
+    /// The limit of a way, and up to where it lost nothing, where its search carried 30 and found this limit above.
+    fn concluded(measured: MethodResult, complete: bool, limit: Limit) -> (Limit, Option<f64>) {
+        let mut measured = measured;
+        measured.conclude(Some(&GoalResult {
+            name: "ndr".into(),
+            loss_ratio: 0.0,
+            complete,
+            limit,
+            throughput_pps: Some(30.0),
+            conditional_throughput_pps: Some(30.0),
+            lower: None,
+            upper: None,
+        }));
+        (measured.limit, measured.lossless_pps)
+    }
+
+    #[test]
+    fn a_search_that_did_not_end_found_no_limit() {
+        let way = || MethodResult {
+            search: vec![trial(30.0, 0), trial(50.0, 1)],
+            ..MethodResult::default()
+        };
+        assert_eq!(concluded(way(), true, Limit::Path), (Limit::Path, Some(30.0)));
+        assert_eq!(concluded(way(), false, Limit::Path), (Limit::Unknown, Some(30.0)));
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use host::Sys;
 use measure::Note;
-use measure::comparison::{self as result, advise, highest_without_loss};
+use measure::comparison::{self as result, advise};
 use measure::search::{self, Limit, Step};
 use report::Style;
 use report::published::{Bounds, Ended};
@@ -27,7 +27,7 @@ use crate::run::signals::Interrupt;
 use crate::status::Trials;
 pub use args::Args;
 use plan::{ComparePlan, Way};
-use result::{Comparison, MethodResult, Trial};
+use result::{Comparison, MethodResult};
 use trial::{Ends, STARTING, Scene};
 use wire::Wire;
 
@@ -200,17 +200,10 @@ fn measure_way(
 
 /// What the finished trials of an interrupted way say. Nobody looked for its limit to the end.
 fn keep_finished(measured: &mut MethodResult) {
-    let tried = measured.search.iter().chain(&measured.at_rates);
-    let best = highest_without_loss(tried.chain(&measured.flood).chain(&measured.latency)).cloned();
     if measured.latency.is_none() {
         measured.missing = Some("interrupted before its first trial ended".into());
     }
-    measured.lossless_pps = best.as_ref().map(|trial| {
-        let asked = trial.asked_pps.filter(|_| trial.is_offered());
-        asked.unwrap_or(trial.sent_pps)
-    });
-    measured.limit = Limit::Unknown;
-    measured.at_lossless = best;
+    measured.conclude(None);
 }
 
 fn try_way(
@@ -269,7 +262,6 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
     }
     let found = search.result().goals.into_iter().next();
     let carried = found.as_ref().and_then(|goal| goal.throughput_pps).unwrap_or(0.0);
-    measured.limit = found.map_or(Limit::Unknown, |goal| goal.limit);
     // A loss at a rate below may have been an accident: it gets a second chance, and counts if it comes again.
     for trial in &mut measured.at_rates {
         let rate = trial.asked_pps.unwrap_or(0.0);
@@ -277,19 +269,7 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
             (*trial, _) = ends.trial(Some(rate), "again, as more was carried without loss")?;
         }
     }
-    let tried = measured
-        .search
-        .iter()
-        .chain(&measured.at_rates)
-        .chain(&measured.flood);
-    let best = highest_without_loss(tried).cloned();
-    measured.lossless_pps = best.as_ref().map(Trial::rate_pps);
-    if measured.lossless_pps.unwrap_or(0.0) < carried {
-        // What failed twice at a lower rate was lost on the way.
-        measured.limit = Limit::Path;
-    }
-    measured.cpu_ns_per_packet = best.as_ref().and_then(Trial::ns_per_packet);
-    measured.at_lossless = best;
+    measured.conclude(found.as_ref());
     Ok(())
 }
 
