@@ -131,9 +131,13 @@ impl MethodResult {
         let ended = found.filter(|goal| goal.complete);
         self.limit = ended.map_or(Limit::Unknown, |goal| goal.limit);
         let tried = self.search.iter().chain(&self.at_rates).chain(&self.flood);
-        let best = highest_without_loss(tried).cloned();
+        let best = highest_without_loss(tried.clone()).cloned();
         self.lossless_pps = best.as_ref().map(Trial::rate_pps);
-        if self.lossless_pps.unwrap_or(0.0) < carried {
+        if self.lossless_pps.unwrap_or(0.0) < carried
+            && tried
+                .clone()
+                .any(|trial| trial.lost > 0 && trial.rate_pps() <= carried)
+        {
             // What failed twice at a lower rate was lost on the way.
             self.limit = Limit::Path;
         }
@@ -310,5 +314,27 @@ mod tests {
         };
         assert_eq!(concluded(way(), true, Limit::Path), (Limit::Path, Some(30.0)));
         assert_eq!(concluded(way(), false, Limit::Path), (Limit::Unknown, Some(30.0)));
+    }
+
+    #[test]
+    fn the_path_is_the_limit_where_it_lost_something() {
+        // The search takes what was sent a little late for offered.
+        let late = Trial {
+            sent_pps: 29.9,
+            ..trial(30.0, 0)
+        };
+        let way = |at_rates| MethodResult {
+            search: vec![late.clone()],
+            at_rates,
+            ..MethodResult::default()
+        };
+        let limit = Limit::Sender;
+        assert_eq!(concluded(way(Vec::new()), true, limit), (limit, Some(29.9)));
+        assert_eq!(
+            concluded(way(vec![trial(50.0, 1)]), true, limit),
+            (limit, Some(29.9))
+        );
+        let lossy = way(vec![trial(10.0, 0), trial(20.0, 1)]);
+        assert_eq!(concluded(lossy, true, limit), (Limit::Path, Some(10.0)));
     }
 }
