@@ -130,7 +130,8 @@ impl MethodResult {
         // Of a search that did not come to its end nobody knows what was above.
         let ended = found.filter(|goal| goal.complete);
         self.limit = ended.map_or(Limit::Unknown, |goal| goal.limit);
-        let tried = self.search.iter().chain(&self.at_rates).chain(&self.flood);
+        let one_each = self.flood.iter().chain(&self.latency);
+        let tried = self.search.iter().chain(&self.at_rates).chain(one_each);
         let best = highest_without_loss(tried.clone()).cloned();
         self.lossless_pps = best.as_ref().map(Trial::rate_pps);
         if self.lossless_pps.unwrap_or(0.0) < carried
@@ -336,5 +337,15 @@ mod tests {
         );
         let lossy = way(vec![trial(10.0, 0), trial(20.0, 1)]);
         assert_eq!(concluded(lossy, true, limit), (Limit::Path, Some(10.0)));
+    }
+
+    #[test]
+    fn what_was_lost_where_latency_was_measured_counts() {
+        let way = MethodResult {
+            latency: Some(trial(10.0, 3)),
+            search: vec![trial(30.0, 0)],
+            ..MethodResult::default()
+        };
+        assert_eq!(concluded(way, true, Limit::Sender), (Limit::Path, None));
     }
 }

@@ -263,7 +263,7 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
     let found = search.result().goals.into_iter().next();
     let carried = found.as_ref().and_then(|goal| goal.throughput_pps).unwrap_or(0.0);
     // A loss at a rate below may have been an accident: it gets a second chance, and counts if it comes again.
-    for trial in &mut measured.at_rates {
+    for trial in measured.at_rates.iter_mut().chain(&mut measured.latency) {
         let rate = trial.asked_pps.unwrap_or(0.0);
         if !trial.is_whole() && rate < carried {
             (*trial, _) = ends.trial(Some(rate), "again, as more was carried without loss")?;
