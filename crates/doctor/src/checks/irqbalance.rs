@@ -32,8 +32,20 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         return finding.good("it runs, and leaves these cores alone");
     }
     let file = settings(sys);
-    let ban = format!("{BANNED}={}", workers.with(&banned));
     let restart = "systemctl restart irqbalance".to_owned();
+    let says = format!(
+        "it runs (process {process}), and may put interrupts on {}",
+        open.in_words()
+    );
+    let finding = finding.costs("interrupts that were moved away come back within 10 s");
+    let written = sys.text(file).and_then(|text| told(&text));
+    if written.is_some_and(|written| workers.without(&written).is_empty()) {
+        let read_again = Fix::one(restart).persistent();
+        return finding
+            .bad(format!("{says}: it has not read {file}, which bans them"))
+            .remedy(Remedy::by_hand(When::Now, read_again));
+    }
+    let ban = format!("{BANNED}={}", workers.with(&banned));
     let stop = Fix::one("systemctl stop irqbalance")
         .undone_by(["systemctl start irqbalance"])
         .kept_by(["systemctl disable irqbalance"]);
@@ -41,11 +53,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         .persistent()
         .undone_by([format!("sed -i '/^{ban}$/d' {file}"), restart]);
     finding
-        .bad(format!(
-            "it runs (process {process}), and may put interrupts on {}",
-            open.in_words()
-        ))
-        .costs("interrupts that were moved away come back within 10 s")
+        .bad(says)
         .remedy(Remedy::by_hand(When::Now, stop))
         .remedy(Remedy::by_hand(When::Now, keep))
 }
@@ -63,22 +71,24 @@ pub(crate) fn settings(sys: &Sys) -> &'static str {
 }
 
 /// What it was told to leave alone: in its environment; in its file, which may be newer than the process, only where the
-/// environment says nothing; else isolated and tickless cores (irqbalance(1)).
+/// environment cannot be read; else isolated and tickless cores (irqbalance(1)).
 fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
     let environment = format!("/proc/{process}/environ");
-    let sources = [environment.as_str(), FILES[0], FILES[1]];
-    for source in sources {
-        let text = sys.text(source).unwrap_or_default();
-        let mut settings = text.split(['\0', '\n']).rev();
-        match settings.find_map(assigned) {
-            Some(cores) if !cores.is_empty() => return (source.to_owned(), cores),
-            // An empty list is none: then it bans what it bans unasked.
-            Some(_) => break,
-            None => {}
-        }
-    }
-    let from = "isolated and nohz_full in /sys/devices/system/cpu".to_owned();
-    (from, banned_unasked(sys))
+    let said = |source: &str| Some((source.to_owned(), told(&sys.text(source)?)?));
+    let found = match sys.text(&environment) {
+        Some(_) => said(&environment),
+        None => FILES.into_iter().find_map(said),
+    };
+    // An empty list is none: then it bans what it bans unasked.
+    found.filter(|(_, cores)| !cores.is_empty()).unwrap_or_else(|| {
+        let from = "isolated and nohz_full in /sys/devices/system/cpu".to_owned();
+        (from, banned_unasked(sys))
+    })
+}
+
+/// What an environment, or its file, bans: the last word of it.
+fn told(text: &str) -> Option<CoreSet> {
+    text.split(['\0', '\n']).rev().find_map(assigned)
 }
 
 /// What a line of its settings bans; `None` where it is about something else.
@@ -124,13 +134,29 @@ mod tests {
         );
         assert_eq!(machine.verdict(check), Verdict::Good);
         machine.write("/proc/9/environ", "A=b\0IRQBALANCE_BANNED_CPUS=4\0");
-        assert!(machine.finding(check).says.ends_with("on core 3"));
+        assert!(machine.finding(check).says.contains("on core 3"));
         // An empty list is none, whatever the file says since it was started.
         machine.write("/proc/9/environ", "IRQBALANCE_BANNED_CPULIST=\0");
         machine.write(FILES[0], "IRQBALANCE_BANNED_CPULIST='2-3'\n");
         assert_eq!(machine.verdict(check), Verdict::Bad);
         machine.write("/sys/devices/system/cpu/isolated", "2-3");
         assert_eq!(machine.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn a_file_that_it_has_not_read_bans_nothing() {
+        let machine = Machine::with(&[
+            ("/proc/9/comm", "irqbalance\n"),
+            ("/proc/9/environ", "A=b\0"),
+            (FILES[0], "IRQBALANCE_BANNED_CPULIST=2-3\n"),
+        ]);
+        let finding = machine.finding(check);
+        let commands: Vec<_> = finding.remedies.iter().map(|remedy| &remedy.fix.commands).collect();
+        assert_eq!(
+            (finding.verdict, commands),
+            (Verdict::Bad, vec![&vec!["systemctl restart irqbalance".to_owned()]])
+        );
+        assert!(finding.says.ends_with("not read /etc/default/irqbalance, which bans them"));
     }
 
     #[test]
