@@ -141,6 +141,21 @@ fn latency_is_measured_at_the_throughput() {
     assert_eq!(latency.lost, Some(lost));
 }
 
+/// What the sender cannot offer in three trials in a row is no latency at the throughput.
+#[test]
+fn latency_at_another_rate_is_left_out() {
+    let long = |trial: &Trial| trial.ask.extent == Extent::DurationNs(120 * SECOND_NS);
+    let mut made = 0;
+    let result = rfc2544_with(&ModelPath::limited(5e5), |trial| {
+        made += u32::from(long(trial));
+        if long(trial) && made <= 3 {
+            trial.offered /= 2;
+        }
+    });
+    let latency = result.rfc2544.unwrap().latency.unwrap();
+    assert_eq!((latency.trials, made), (2, 5), "{latency:?}");
+}
+
 #[test]
 fn a_burst_tells_the_buffer() {
     let path = ModelPath {

@@ -13,7 +13,7 @@ use super::Test;
 pub struct LatencyResult {
     /// The rate, in packets per second.
     pub rate_pps: f64,
-    /// Trials.
+    /// Trials, without those in which our sender fell short of the rate: they are in none of these numbers.
     pub trials: u64,
     /// Smallest of all.
     pub min_ns: Option<u64>,
@@ -61,18 +61,18 @@ impl Latency {
     }
 
     pub fn result(&self, rate_pps: Option<f64>) -> Option<LatencyResult> {
-        let latencies = || self.trials.iter().map(|trial| trial.latency_ns);
+        let offered = || self.trials.iter().filter(|trial| trial.is_offered());
+        let latencies = || offered().map(|trial| trial.latency_ns);
         Some(LatencyResult {
             rate_pps: rate_pps.filter(|_| !self.trials.is_empty())?,
-            trials: self.trials.len() as u64,
+            trials: offered().count() as u64,
             min_ns: latencies().filter_map(|latency| latency.min).min(),
             mean_ns: mean(latencies().filter_map(|latency| latency.mean)),
             p50_ns: mean(latencies().filter_map(|latency| latency.p50).map(|ns| ns as f64)),
             p99_ns: mean(latencies().filter_map(|latency| latency.p99).map(|ns| ns as f64)),
             max_ns: latencies().filter_map(|latency| latency.max).max(),
             lost: Some(
-                self.trials
-                    .iter()
+                offered()
                     .map(|trial| trial.lost.total())
                     .fold(0, u64::saturating_add),
             ),
