@@ -157,6 +157,24 @@ fn latency_at_another_rate_is_left_out() {
 }
 
 #[test]
+fn the_path_is_the_limit_of_bursts_only_where_it_was_of_all() {
+    let mut lossy = 0;
+    let mut limit = |ours_first| {
+        let result = rfc2544_with(&ModelPath::limited(5e5), |trial| {
+            let is_lossy = matches!(trial.ask.extent, Extent::Packets(_)) && trial.lost.path > 0;
+            lossy += u32::from(is_lossy);
+            // The third in a row that our receiver spoiled is believed.
+            if is_lossy && ours_first && lossy <= 3 {
+                trial.lost.receiver = std::mem::take(&mut trial.lost.path);
+            }
+        });
+        result.rfc2544.unwrap().back_to_back.unwrap().limit
+    };
+    assert_eq!(limit(true), Some(Limit::Receiver));
+    assert_eq!(limit(false), Some(Limit::Path));
+}
+
+#[test]
 fn a_burst_tells_the_buffer() {
     let path = ModelPath {
         buffer: 5000.0,

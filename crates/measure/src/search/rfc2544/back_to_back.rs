@@ -29,7 +29,7 @@ pub struct BackToBackResult {
     pub packets_deviation: f64,
     /// The longest burst tried was carried: the path may take more.
     pub is_open: bool,
-    /// Who lost packets in the bursts that were too long; `null` where there were none.
+    /// Who lost packets in the bursts that were too long, the path only where it was nobody else in any; `null` where there were none.
     pub limit: Option<Limit>,
     /// Mean longest burst over its rate: the time that the buffer seems to hold (RFC 9004, section 4), in seconds.
     pub implied_buffer_s: f64,
@@ -96,7 +96,9 @@ impl BackToBack {
             self.carried = packets;
         } else {
             self.lost = Some(packets);
-            self.limit = trial.limit(0.0);
+            // The path was the limit only where it was that of every such burst.
+            let ours = self.limit.filter(|limit| !limit.is_path());
+            self.limit = ours.or(trial.limit(0.0));
         }
         let is_found = match self.lost {
             None => true,
