@@ -62,8 +62,8 @@ pub struct Journal {
 
 impl Journal {
     /// Opens the journal of a run directory, and gives the lines that are there. A last line without its end was
-    /// being written when the search died: it is cut off. So are the invalid trials for which it was given up:
-    /// whatever was wrong has been mended since, or will be told again.
+    /// being written when the search died: it is cut off. So are the invalid trials for which it was given up, or a highest
+    /// rate at which nothing was sent: whatever was wrong has been mended since, or will be told again.
     pub fn open(directory: &Path) -> Result<(Self, Vec<Line>)> {
         let path = directory.join(FILE);
         let file = ours::append(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -76,7 +76,7 @@ impl Journal {
         let text = input::text_file(&path)?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines: Vec<Line> = Vec::new();
-        let (mut end, mut believed) = (0, (0, 0));
+        let (mut ends, mut believed) = (vec![0], 0);
         for (index, line) in text[..whole].split_inclusive('\n').enumerate() {
             let damaged = || {
                 format!(
@@ -85,7 +85,7 @@ impl Journal {
                     index + 1
                 )
             };
-            let text_len = line.len();
+            let end = ends[index] + line.len();
             let line: Line = serde_json::from_str(line).with_context(damaged)?;
             if line.version > VERSION {
                 bail!(
@@ -94,18 +94,19 @@ impl Journal {
                     line.version
                 );
             }
-            end += text_len;
+            ends.push(end);
             let is_believed = line.trial.invalid.is_empty();
             lines.push(line);
             if is_believed {
-                believed = (lines.len(), end);
+                believed = lines.len();
             }
         }
-        if lines.len() - believed.0 >= INVALID_IN_A_ROW_MAX as usize {
-            lines.truncate(believed.0);
-            end = believed.1;
+        if lines.len() - believed >= INVALID_IN_A_ROW_MAX as usize {
+            lines.truncate(believed);
         }
-        file.set_len(end as u64)
+        let has_sent = |line: &Line| line.ceiling.is_none() || line.trial.offered > 0;
+        lines.truncate(lines.iter().rposition(has_sent).map_or(0, |last| last + 1));
+        file.set_len(ends[lines.len()] as u64)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let journal = Self {
             lines: lines.len() as u64,
@@ -225,6 +226,28 @@ pub mod tests {
         drop(journal);
         let (_, lines) = Journal::open(directory.path()).unwrap();
         assert_eq!((lines.len(), lines[3].number), (4, 4));
+    }
+
+    #[test]
+    fn a_highest_rate_of_nothing_is_measured_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let look = |offered| {
+            let mut line = line(0);
+            line.ceiling = Some(Ceiling::Sender);
+            line.trial.offered = offered;
+            line
+        };
+        let (mut journal, _) = Journal::open(directory.path()).unwrap();
+        for line in [look(5), line(3), look(0)] {
+            journal.append(line).unwrap();
+        }
+        drop(journal);
+        let (mut journal, lines) = Journal::open(directory.path()).unwrap();
+        assert_eq!((lines.len(), lines[1].trial.lost.path), (2, 3));
+        journal.append(look(7)).unwrap();
+        drop(journal);
+        let (_, lines) = Journal::open(directory.path()).unwrap();
+        assert_eq!((lines.len(), lines[2].trial.offered), (3, 7));
     }
 
     #[test]
