@@ -59,7 +59,9 @@ impl Proof {
     pub fn new(before: NoiseSummary, after: NoiseSummary) -> Self {
         let share = |noise: &NoiseSummary| noise.cores.iter().map(|core| core.taken_share).sum::<f64>();
         let (one, other) = (share(&before), share(&after));
-        let is_known = before.reasons.is_empty() && after.reasons.is_empty();
+        let is_known = [&before, &after]
+            .iter()
+            .all(|noise| noise.reasons.is_empty() && !noise.interrupted);
         Self {
             factor: (is_known && other > 0.0).then(|| one / other),
             before,

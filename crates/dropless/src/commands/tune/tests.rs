@@ -2,8 +2,10 @@
 
 use doctor::tune::boot::DROP_IN;
 use doctor::tune::{Action, Outcome, Plan, Step, Undone};
+use measure::{CoreNoise, NoiseSummary};
 use report::Style;
 
+use super::prove::Proof;
 use super::{Change, exit_code, show};
 
 fn plan() -> Plan {
@@ -39,6 +41,23 @@ fn a_reason_stands_once_above_its_changes() {
          Nothing was changed. With --apply, these 2 changes are made, and --undo takes\n\
          them back.\n"
     );
+}
+
+#[test]
+fn a_measurement_that_was_interrupted_proves_nothing() {
+    let noise = |interrupted| NoiseSummary {
+        cores: vec![CoreNoise {
+            taken_share: 0.1,
+            ..CoreNoise::default()
+        }],
+        interrupted,
+        ..NoiseSummary::default()
+    };
+    let factor = |interrupted| {
+        let proof = serde_json::to_value(Proof::new(noise(false), noise(interrupted))).unwrap();
+        proof["factor"].as_f64()
+    };
+    assert_eq!((factor(false), factor(true)), (Some(1.0), None));
 }
 
 #[test]
