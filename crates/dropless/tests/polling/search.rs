@@ -51,6 +51,18 @@ fn a_dry_run_says_how_long_and_does_nothing() {
     assert!(!lab.path("runs").exists(), "a dry run left something");
 }
 
+#[test]
+fn a_size_whose_highest_rate_is_too_low_takes_nothing_from_the_others() {
+    let Some(lab) = require(&[]) else { return };
+    let run = search(&lab, &["--min-rate", "1000Gpps", "--sizes", "64,128"]);
+    assert_eq!((run.code, run.number("trials")), (Some(2), 2), "{run}");
+    let reasons = run.json()["reasons"].to_string();
+    for said in ["size 64: --min-rate is", "size 128: --min-rate is"] {
+        assert!(reasons.contains(said), "{run}");
+    }
+    assert!(journal(&lab).0.join("search.json").is_file(), "{run}");
+}
+
 /// An upgrade in the middle of a search: all trials are of the program that began it.
 #[test]
 fn a_search_goes_on_when_its_program_is_exchanged() {

@@ -166,8 +166,10 @@ struct Run<'r> {
 enum Ended {
     /// With an answer.
     Done,
-    /// Without: these are the reasons.
+    /// Without: these are the reasons, and nothing comes after it.
     Not(Vec<Note>),
+    /// Without trials, for a reason that is none against other sizes.
+    Refused(Note),
 }
 
 impl Run<'_> {
@@ -182,9 +184,12 @@ impl Run<'_> {
         for (index, size) in self.plan.sizes.iter().enumerate() {
             let (result, ended) = self.size(index, size)?;
             report.sizes.push(result);
-            if let Ended::Not(reasons) = ended {
+            if let Ended::Refused(reason) = ended {
                 report.complete = false;
-                report.reasons = reasons;
+                report.reasons.push(reason);
+            } else if let Ended::Not(reasons) = ended {
+                report.complete = false;
+                report.reasons.extend(reasons);
                 for size in &self.plan.sizes[index + 1..] {
                     report.sizes.push(self.not_begun(size)?);
                 }
@@ -237,8 +242,15 @@ impl Run<'_> {
                 Err(error) => return Ok((result, self.stopped("failed", &format!("{error:#}; stopped")))),
             },
         };
+        let min_pps = match self.plan.min_pps(size, max_pps) {
+            Ok(min_pps) => min_pps,
+            Err(error) => {
+                let reason = Note::new("range_empty", format!("size {size}: {error:#}"));
+                return Ok((result, Ended::Refused(reason)));
+            }
+        };
         let range = Range {
-            min_pps: self.plan.min_pps(size, max_pps)?,
+            min_pps,
             max_pps,
             ceiling,
         };
