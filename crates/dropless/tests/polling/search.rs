@@ -386,7 +386,7 @@ fn a_search_without_an_end_gives_up() {
     let (directory, lines) = after_trials(&lab, &running, 1);
     running.signal(Signal::SIGINT);
     running.wait(LIMIT);
-    // Such a goal from the start would have its time estimated, over and over again.
+    // Such a goal is refused at the start.
     let plan = directory.join("plan.json");
     let mut endless: Value =
         serde_json::from_str(&std::fs::read_to_string(&plan).expect("a plan")).expect("JSON");
@@ -446,7 +446,7 @@ fn a_trial_that_cannot_run_is_no_path_that_loses_everything() {
 #[test]
 fn wrong_uses_are_one_line() {
     let Some(lab) = require(&[]) else { return };
-    let cases: [(&[&str], &[&str]); 11] = [
+    let cases: [(&[&str], &[&str]); 12] = [
         (&["--goal", "best"], &["best", "ndr"]),
         (
             &["--goal", "ndr", "--goal", "ndr,width=1%"],
@@ -470,6 +470,14 @@ fn wrong_uses_are_one_line() {
         (
             &["--method", "rfc2544", "--duration-sum", "3s"],
             &["--duration-sum", "--method mlr", "--trial-duration"],
+        ),
+        (
+            &[
+                "--initial-duration=10ms",
+                "--final-duration=10ms",
+                "--duration-sum=60s",
+            ],
+            &["6000 trials", "--final-duration"],
         ),
         (&["--resume", "/nowhere"], &["/nowhere", "run directory"]),
         (

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::mlr::TRIALS_MAX;
 use crate::fields::given_twice;
 use crate::units::parse_duration;
 
@@ -142,6 +143,17 @@ impl Goal {
     }
 }
 
+impl Goal {
+    /// Whether a search can meet it in as many trials as it makes: what decides about both bounds is one sum, of final trials.
+    pub fn can_be_met(&self) -> Result<(), GoalError> {
+        let trials = self.duration_sum_ns / self.final_duration_ns.max(1);
+        if trials > TRIALS_MAX {
+            return Err(GoalError::Endless(self.name.clone(), trials));
+        }
+        Ok(())
+    }
+}
+
 impl FromStr for Goal {
     type Err = GoalError;
 
@@ -197,6 +209,11 @@ pub enum GoalError {
         "goal {0}: needs initial <= final <= sum; see --initial-duration, --final-duration, --duration-sum"
     )]
     Order(String),
+    /// More trials than a search makes.
+    #[error(
+        "goal {0}: takes {1} trials at least, and a search is given up after {TRIALS_MAX}; give a shorter --duration-sum or a longer --final-duration"
+    )]
+    Endless(String, u64),
     /// Steps outside what is useful.
     #[error("goal {0}: steps are 0 to 8, expand is 2 to 16")]
     Steps(String),

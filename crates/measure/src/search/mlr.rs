@@ -9,7 +9,7 @@ use super::{Again, Ask, Ceiling, Doubt, Purpose, Range, SPOILED_IN_A_ROW_MAX, St
 use crate::units::{format_rate, format_share};
 
 /// No search of any use takes as many trials; one that does has an unstable path before it.
-const TRIALS_MAX: u64 = 5000;
+pub(super) const TRIALS_MAX: u64 = 5000;
 
 /// What the trial that is out is for.
 #[derive(Debug, Clone, Copy, PartialEq)]

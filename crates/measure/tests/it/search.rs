@@ -404,6 +404,21 @@ fn the_exit_code_tells_an_answer_from_a_limit_of_ours() {
 }
 
 #[test]
+fn a_goal_that_takes_more_trials_than_a_search_makes_cannot_be_met() {
+    let met = |text: &str| text.parse::<Goal>().unwrap().can_be_met();
+    for text in ["ndr", "ndr,initial=10ms,final=10ms", "ndr,sum=5000s"] {
+        assert_eq!(met(text), Ok(()), "{text}");
+    }
+    let error = met("ndr,initial=10ms,final=10ms,sum=60s")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("6000 trials") && error.contains("after 5000; give a shorter --duration-sum"),
+        "{error}"
+    );
+}
+
+#[test]
 fn goals_are_read_as_they_are_written() {
     let goal: Goal = "loss=0.1%,width=1%,exceed=0.3,initial=2s,final=3s,sum=9s,steps=3,expand=4,name=x"
         .parse()

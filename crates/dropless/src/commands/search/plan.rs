@@ -339,12 +339,17 @@ fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
         duration_sum_ns: time("--duration-sum", args.duration_sum.as_ref(), "21s")?,
         ..base
     };
-    if args.goals.is_empty() {
+    let goals = if args.goals.is_empty() {
         base.check()?;
-        return Ok(vec![base]);
+        vec![base]
+    } else {
+        let parse = |text: &String| Goal::parse(text, &base).about("--goal");
+        args.goals.iter().map(parse).collect::<Result<Vec<_>>>()?
+    };
+    for goal in &goals {
+        goal.can_be_met().about("--duration-sum")?;
     }
-    let parse = |text: &String| Goal::parse(text, &base).about("--goal");
-    args.goals.iter().map(parse).collect()
+    Ok(goals)
 }
 
 fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
