@@ -33,7 +33,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     }
     let file = settings(sys);
     let restart = "systemctl restart irqbalance".to_owned();
-    let says = format!(
+    let sentence = format!(
         "it runs (process {process}), and may put interrupts on {}",
         open.in_words()
     );
@@ -42,7 +42,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     if written.is_some_and(|written| workers.without(&written).is_empty()) {
         let read_again = Fix::one(restart).persistent();
         return finding
-            .bad(format!("{says}: it has not read {file}, which bans them"))
+            .bad(format!("{sentence}: it has not read {file}, which bans them"))
             .remedy(Remedy::by_hand(When::Now, read_again));
     }
     let ban = format!("{BANNED}={}", workers.with(&banned));
@@ -53,7 +53,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         .persistent()
         .undone_by([format!("sed -i '/^{ban}$/d' {file}"), restart]);
     finding
-        .bad(says)
+        .bad(sentence)
         .remedy(Remedy::by_hand(When::Now, stop))
         .remedy(Remedy::by_hand(When::Now, keep))
 }
@@ -151,12 +151,23 @@ mod tests {
             (FILES[0], "IRQBALANCE_BANNED_CPULIST=2-3\n"),
         ]);
         let finding = machine.finding(check);
-        let commands: Vec<_> = finding.remedies.iter().map(|remedy| &remedy.fix.commands).collect();
+        let commands: Vec<_> = finding
+            .remedies
+            .iter()
+            .map(|remedy| &remedy.fix.commands)
+            .collect();
         assert_eq!(
             (finding.verdict, commands),
-            (Verdict::Bad, vec![&vec!["systemctl restart irqbalance".to_owned()]])
+            (
+                Verdict::Bad,
+                vec![&vec!["systemctl restart irqbalance".to_owned()]]
+            )
         );
-        assert!(finding.says.ends_with("not read /etc/default/irqbalance, which bans them"));
+        assert!(
+            finding
+                .says
+                .ends_with("not read /etc/default/irqbalance, which bans them")
+        );
     }
 
     #[test]
