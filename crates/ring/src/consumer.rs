@@ -184,7 +184,7 @@ impl Consumer {
                 self.cursor.took(&self.page, &look);
                 return Ok(Some(self.in_place(&look)));
             }
-            if self.copy(&look)? {
+            if self.copy(&look) {
                 self.cursor.took(&self.page, &look);
                 let entries = &self.entries[..look.new_packets() * ENTRY];
                 return Ok(Some(Packets {
@@ -267,7 +267,7 @@ impl Consumer {
     }
 
     /// Copies what is new; `false` if it was overwritten meanwhile.
-    fn copy(&mut self, look: &Look) -> Result<bool, RingError> {
+    fn copy(&mut self, look: &Look) -> bool {
         let len = look.new_packets() * ENTRY;
         let entries_at = self.entries_at(look.number, look.packets);
         // Words are read whole: the entries end 4 bytes before a word does.
@@ -282,23 +282,21 @@ impl Consumer {
         // Blocks that were not copied before.
         let from = match look.taken {
             0 => 0,
-            _ => self.copied_to(look)?,
+            _ => self.copied_to(look),
         };
         let segment = self.geometry.segment_at(look.number);
         self.memory
             .copy(segment + from, &mut self.copied[from..look.bytes]);
-        Ok(protocol::is_there(&self.memory, &self.geometry, look.number))
+        protocol::is_there(&self.memory, &self.geometry, look.number)
     }
 
-    /// Where the blocks begin that are new, rounded down to whole words: at the first new packet's head.
-    fn copied_to(&self, look: &Look) -> Result<usize, RingError> {
+    /// Where the blocks begin that are new, rounded down to whole words: at the first new packet's head. An entry that points
+    /// behind them may be another segment's by now; where it is this one's, the packet is found to lie outside when it is taken.
+    fn copied_to(&self, look: &Look) -> usize {
         let last = (look.new_packets() - 1) * ENTRY;
         let at = word(&self.entries, last).unwrap_or(0) as usize;
-        let begin = at.saturating_sub(PACKET_HEAD);
-        if begin > look.bytes {
-            return Err(RingError::Damaged("a packet lies outside of its segment"));
-        }
-        Ok(begin - begin % 8)
+        let begin = at.saturating_sub(PACKET_HEAD).min(look.bytes);
+        begin - begin % 8
     }
 }
 
@@ -335,4 +333,43 @@ fn map(ring: impl AsFd) -> Result<(Geometry, Memory), RingError> {
         return Err(RingError::NotARing("it is shorter than its segments"));
     }
     Ok((geometry, memory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Producer;
+    use crate::layout::SEGMENT_MIN;
+    use crate::pcapng::{PacketHead, preamble};
+
+    /// Its new entry points far behind the blocks that the reader saw.
+    #[test]
+    fn a_segment_begun_anew_while_it_is_copied_is_lost_and_no_damage() {
+        let (mut producer, ring) = Producer::new(2, SEGMENT_MIN, &preamble("test", &[])).unwrap();
+        let (_seat, page) = ring.seat(false).unwrap();
+        let mut push = |len: usize| {
+            let frame = vec![0; len];
+            producer.push(&PacketHead::default(), len, [&frame[..]]).unwrap();
+            producer.commit();
+            producer.packets()
+        };
+        push(60);
+        let mut consumer = Consumer::new(ring.file(), page).unwrap();
+        let taken = consumer.packets().unwrap().unwrap().len() as u64;
+        push(60);
+        let look = consumer
+            .cursor
+            .look(&consumer.memory, &consumer.page)
+            .unwrap()
+            .unwrap();
+        while ring.begun() < 3 {
+            push(20_000);
+        }
+        let pushed = push(20_000);
+        assert!(!consumer.copy(&look));
+        let rest = consumer.packets().unwrap().unwrap();
+        assert!(rest.iter().all(|packet| packet.unwrap().data.len() == 20_000));
+        let there = rest.len() as u64;
+        assert_eq!(consumer.counts(), (taken + there, pushed - taken - there));
+    }
 }
