@@ -1,7 +1,7 @@
 //! Files and directories that we make: never by way of a link, and of a run under sudo the user's who asked for it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,17 @@ pub fn append(path: &Path) -> io::Result<File> {
         Err(cause) if cause.kind() == ErrorKind::NotFound => create(path),
         Err(cause) => Err(cause),
     }
+}
+
+/// Adds to the end of a file that is `len` bytes long: all of it, or the file ends where it ended.
+pub fn add(file: &mut File, len: u64, bytes: &[u8]) -> io::Result<()> {
+    let added = file.write_all(bytes);
+    if added.is_err() {
+        // Neither works on a device or a pipe, and there it does not matter.
+        let _ = file.set_len(len);
+        let _ = file.seek(SeekFrom::Start(len));
+    }
+    added
 }
 
 /// Makes a directory, which must not be there.

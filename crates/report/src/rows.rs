@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -146,18 +146,9 @@ impl Whole {
 
 impl RowSink for Whole {
     fn put(&mut self, rows: &[u8]) -> io::Result<()> {
-        match self.file.write_all(rows) {
-            Ok(()) => {
-                self.len += rows.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // Neither works on a device or a pipe, and there it does not matter.
-                let _ = self.file.set_len(self.len);
-                let _ = io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.len));
-                Err(error)
-            }
-        }
+        ours::add(&mut self.file, self.len, rows)?;
+        self.len += rows.len() as u64;
+        Ok(())
     }
 }
 

@@ -4,9 +4,10 @@
 //! new one says how many events are in neither. An operator asks what happened last night, and a disk has an end.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 
-use report::rundir::RunDir;
+use report::ours;
+use report::rundir::{RunDir, WriteError};
 use serde::Serialize;
 
 /// The events since the last turn, and those before them.
@@ -21,8 +22,12 @@ pub struct Log {
     /// Of the newer one.
     bytes: u64,
     events: [u64; FILES.len()],
-    /// Events that are in neither.
+    /// Events that the files had, and that are in neither any more.
     pub left_out: u64,
+    /// Events that could not be written.
+    pub missing: u64,
+    /// Why the first of them could not.
+    cause: String,
 }
 
 /// What the first line of a file says where there were others before.
@@ -40,16 +45,52 @@ impl Log {
             bytes: 0,
             events: [0; FILES.len()],
             left_out: 0,
+            missing: 0,
+            cause: String::new(),
         }
     }
 
     /// One more line.
     pub fn write(&mut self, event: &impl Serialize) -> io::Result<()> {
-        let line = serde_json::to_string(event)? + "\n";
+        let written = self.put(event);
+        if let Err(error) = &written {
+            if self.missing == 0 {
+                self.cause = error.to_string();
+            }
+            self.missing += 1;
+        }
+        written
+    }
+
+    /// Tells the run's directory what could not be written.
+    pub fn finish(&self) {
+        let rows = self.left_out + self.events.iter().sum::<u64>() + self.missing;
+        let lacks = WriteError::Rows {
+            name: FILES[0].to_owned(),
+            lost: self.missing,
+            rows,
+            cause: self.cause.clone(),
+        };
+        if self.missing > 0 {
+            let _ = self.dir.keep::<()>(Err(lacks));
+        }
+    }
+
+    fn put(&mut self, event: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_string(event)? + "\n";
         if self.bytes > 0 && self.bytes + line.len() as u64 > self.most {
             self.turn()?;
         }
-        self.append(&line)?;
+        if self.bytes == 0 && self.left_out > 0 {
+            let first = LeftOut {
+                events: self.left_out,
+            };
+            line = serde_json::to_string(&first)? + "\n" + &line;
+        }
+        let mut file = ours::append(&self.dir.file(FILES[0]))?;
+        let len = file.metadata()?.len();
+        ours::add(&mut file, len, line.as_bytes())?;
+        self.bytes += line.len() as u64;
         self.events[0] += 1;
         Ok(())
     }
@@ -59,18 +100,6 @@ impl Log {
         self.left_out += self.events[1];
         self.events = [0, self.events[0]];
         self.bytes = 0;
-        if self.left_out == 0 {
-            return Ok(());
-        }
-        let first = LeftOut {
-            events: self.left_out,
-        };
-        self.append(&(serde_json::to_string(&first)? + "\n"))
-    }
-
-    fn append(&mut self, line: &str) -> io::Result<()> {
-        report::ours::append(&self.dir.file(FILES[0]))?.write_all(line.as_bytes())?;
-        self.bytes += line.len() as u64;
         Ok(())
     }
 }
@@ -122,5 +151,25 @@ mod tests {
             log.write(&json!({"event": "longer than ten bytes"})).unwrap();
         }
         assert_eq!((log.events, log.left_out), ([1, 1], 1));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_told_and_the_log_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunDir::reopen(dir.path());
+        let mut log = Log::new(&run);
+        let path = run.file(FILES[0]);
+        fs::create_dir(&path).unwrap();
+        for _ in 0..2 {
+            log.write(&json!({"event": "blocked"})).unwrap_err();
+        }
+        fs::remove_dir(&path).unwrap();
+        log.write(&json!({"event": "expired"})).unwrap();
+        log.finish();
+        assert_eq!(lines(&log, 0), [json!({"event": "expired"})]);
+        let note = run.note().unwrap();
+        assert_eq!(note.code, "directory_incomplete");
+        let lacks = "guard.jsonl: 2 of 3 rows are missing: Is a directory (os error 21)";
+        assert!(note.text.ends_with(lacks), "{}", note.text);
     }
 }

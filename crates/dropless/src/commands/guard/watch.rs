@@ -30,7 +30,6 @@ pub struct Watch {
     taken: u64,
     /// Lines for people that were not said yet.
     said: Vec<String>,
-    log_failed: bool,
     /// Nothing is put in force.
     is_dry: bool,
     rules: Vec<Made>,
@@ -107,7 +106,6 @@ impl Watch {
             taken: 0,
             said: note.iter().map(|note| note.text.clone()).collect(),
             note,
-            log_failed: false,
             is_dry,
             rules: Vec::new(),
             further_rules: 0,
@@ -389,7 +387,7 @@ impl Watch {
     /// A line of the log; a full disk is said once.
     fn log(&mut self, event: &Event) {
         if let Err(error) = self.log.write(event) {
-            if !std::mem::replace(&mut self.log_failed, true) {
+            if self.log.missing == 1 {
                 self.said.push(format!("the log is not whole: {error}"));
             }
         }
@@ -429,6 +427,7 @@ impl Watch {
             summary.notes.push(Note::new("not_watched", text));
         }
         summary.log_left_out = self.log.left_out;
+        self.log.finish();
         if !self.guard.judges_sources() {
             let text = format!(
                 "sources that flood many destinations are told from the {}th second on, and it ended before: --baseline FILE takes up what an earlier run has seen",

@@ -1,7 +1,7 @@
 //! Denied packets as a capture file, each with the rule that denied it, and why.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _};
 use std::mem;
 use std::path::Path;
 
@@ -69,15 +69,9 @@ impl Writer {
 
     /// Adds whole blocks: all of them, or the file ends where it ended.
     fn put(&mut self, blocks: &[u8]) -> io::Result<()> {
-        let put = self.file.write_all(blocks);
-        if put.is_ok() {
-            self.len += blocks.len() as u64;
-        } else {
-            // A block that is cut makes readers complain of the file.
-            let _ = self.file.set_len(self.len);
-            let _ = self.file.seek(SeekFrom::Start(self.len));
-        }
-        put
+        report::ours::add(&mut self.file, self.len, blocks)?;
+        self.len += blocks.len() as u64;
+        Ok(())
     }
 
     /// Adds a packet, which a rule of this set denied.
