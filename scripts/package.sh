@@ -128,7 +128,7 @@ install_below() {
         grep -Fvx -f "$stage/$list" "$prefix/$list" | take_away "$prefix"
     fi
     # Programs that run go on with the file that they have: tar removes an old one before it writes.
-    tar -C "$stage" -cf - . | for_prefix "$prefix" tar -C "$prefix" -xf - --no-same-owner --no-overwrite-dir
+    tar -C "$stage" -cf - . | for_prefix "$prefix" tar -C "$prefix" -xf - --no-same-owner --no-overwrite-dir --keep-directory-symlink
     say "installed below $prefix; ./dev uninstall --prefix $prefix takes it back"
 }
 

@@ -19,12 +19,16 @@ fn dev(folder: &Path, arguments: &[&str]) -> String {
 
 /// The same, however it ends.
 fn ends(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().expect("./dev")
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(root().canonicalize().unwrap().join("dev"));
     command.args(arguments).current_dir(folder);
     // Packing costs ten times what the rest does, and is dpkg's.
     command.env("DPKG_DEB_COMPRESSOR_TYPE", "none");
     command.env("CARGO_TARGET_DIR", ".");
-    command.output().expect("./dev")
+    command
 }
 
 fn stdout(output: &Output) -> String {
@@ -164,6 +168,9 @@ fn what_is_installed_below_a_prefix_works_and_can_be_taken_back() {
     let at = ["--prefix", prefix.to_str().unwrap()];
     fs::create_dir_all(prefix.join("share/doc/another")).unwrap();
     fs::write(prefix.join("share/doc/another/file"), "stays").unwrap();
+    // Whoever has moved a folder keeps it there.
+    fs::create_dir(folder.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink("../moved", prefix.join("lib")).unwrap();
     dev(folder.path(), &["install", "--program", PROGRAM, at[0], at[1]]);
     let there = files(&prefix);
     let missing: Vec<_> = wanted("site-functions").difference(&there).cloned().collect();
@@ -178,6 +185,7 @@ fn what_is_installed_below_a_prefix_works_and_can_be_taken_back() {
     dev(folder.path(), &["uninstall", at[0], at[1]]);
     let left: Vec<_> = files(&prefix).into_iter().collect();
     assert_eq!(left, ["share/doc/another/file"]);
+    assert!(prefix.join("lib").is_symlink());
 }
 
 /// An older version had other files.
