@@ -224,12 +224,12 @@ fn installed_anew_nothing_of_the_old_is_left() {
 }
 
 #[test]
-fn flags_of_the_other_commands_are_refused() {
+fn flags_of_the_other_commands_and_odd_prefixes_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().join("prefix");
     fs::create_dir_all(prefix.join("share/doc/dropless")).unwrap();
     fs::write(prefix.join("share/doc/dropless/installed.txt"), "").unwrap();
-    let others: [(&[&str], &str); 3] = [
+    let others: [(&[&str], &str); 4] = [
         (
             &["package", "--program", PROGRAM, "--prefix", "prefix"],
             "./dev package takes no --prefix",
@@ -241,6 +241,10 @@ fn flags_of_the_other_commands_are_refused() {
         (
             &["install", "--program", PROGRAM, "--perfix", "prefix"],
             "./dev install takes no --perfix",
+        ),
+        (
+            &["install", "--program", PROGRAM, "--prefix", "of R&D"],
+            "of R&D: units of systemd name the program there; use a directory",
         ),
     ];
     for (arguments, words) in others {
