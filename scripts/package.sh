@@ -11,9 +11,10 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-stage=
-trap 'rm -rf "$stage"' EXIT
-trap 'exit 130' INT TERM
+# All that is made on the way; below it $stage, what is laid out.
+scratch=
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' HUP INT TERM
 # What install wrote, by which uninstall knows it.
 list=share/doc/dropless/installed.txt
 
@@ -63,7 +64,8 @@ package() {
     version=$("$1" -V | cut -d' ' -f2)-1
     architecture=$(dpkg --print-architecture)
     maintainer="${DEBFULLNAME:-dropless} <${DEBEMAIL:-dropless@localhost}>"
-    root=$(mktemp -d) stage=$root/usr
+    scratch=$(mktemp -d)
+    root=$scratch stage=$root/usr
     chmod 755 "$root"
     mkdir "$stage"
     lay_out "$1" /usr zsh/vendor-completions
@@ -118,10 +120,12 @@ take_away() {
 }
 
 install_below() {
-    prefix=$2 stage=$(mktemp -d)
+    prefix=$2 scratch=$(mktemp -d)
+    stage=$scratch/stage
+    mkdir "$stage"
     lay_out "$1" "$prefix" zsh/site-functions
-    (cd "$stage" && find . -type f | sed 's|^\./||' && echo "$list") | sort -o "$stage.list"
-    mv "$stage.list" "$stage/$list"
+    (cd "$stage" && find . -type f | sed 's|^\./||' && echo "$list") | sort -o "$scratch/list"
+    mv "$scratch/list" "$stage/$list"
     for_prefix "$prefix" mkdir -p "$prefix"
     # What only an older version has: nobody would know it by the new list.
     if [ -f "$prefix/$list" ]; then
@@ -135,9 +139,9 @@ install_below() {
 uninstall() {
     prefix=$1
     [ -f "$prefix/$list" ] || die "nothing of ./dev install is below $prefix"
-    stage=$(mktemp)
-    cp "$prefix/$list" "$stage"
-    take_away "$prefix" <"$stage"
+    scratch=$(mktemp)
+    cp "$prefix/$list" "$scratch"
+    take_away "$prefix" <"$scratch"
     say "removed from $prefix"
 }
 

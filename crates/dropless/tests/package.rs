@@ -259,6 +259,26 @@ fn flags_of_the_other_commands_and_odd_prefixes_are_refused() {
     }
 }
 
+/// Where a tool fails, or whoever started it is gone.
+#[test]
+fn what_ends_half_way_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let tools = r#"mkdir "$0" "$1" && printf '#!/bin/sh\neval "$END"\n' >"$0/strip" && chmod 755 "$0/strip""#;
+    stdout(&run("sh", &["-c", tools, &at("tools"), &at("scratch")]));
+    let path = at("tools") + ":" + &std::env::var("PATH").unwrap();
+    for end in ["false", "kill -HUP $PPID", "kill -TERM $PPID"] {
+        for what in [&["package"][..], &["install", "--prefix", "prefix"]] {
+            let mut ends = command(folder.path(), &[what, &["--program", "/bin/true"]].concat());
+            ends.env("PATH", &path).env("TMPDIR", at("scratch")).env("END", end);
+            let output = ends.output().unwrap();
+            assert!(!output.status.success(), "{end}: {output:?}");
+            let left = fs::read_dir(folder.path().join("scratch")).unwrap().count();
+            assert_eq!(left, 0, "{end}: {what:?}");
+        }
+    }
+}
+
 fn pages_render(folder: &Path) {
     for page in files(folder) {
         let path = folder.join(&page);
