@@ -270,7 +270,9 @@ fn what_ends_half_way_leaves_nothing_behind() {
     for end in ["false", "kill -HUP $PPID", "kill -TERM $PPID"] {
         for what in [&["package"][..], &["install", "--prefix", "prefix"]] {
             let mut ends = command(folder.path(), &[what, &["--program", "/bin/true"]].concat());
-            ends.env("PATH", &path).env("TMPDIR", at("scratch")).env("END", end);
+            ends.env("PATH", &path)
+                .env("TMPDIR", at("scratch"))
+                .env("END", end);
             let output = ends.output().unwrap();
             assert!(!output.status.success(), "{end}: {output:?}");
             let left = fs::read_dir(folder.path().join("scratch")).unwrap().count();

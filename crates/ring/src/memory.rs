@@ -139,6 +139,7 @@ pub(crate) fn words(error: nix::Error) -> String {
         nix::Error::EFBIG => {
             "it would be longer than `ulimit -f` lets a file be; raise that, or use a smaller ring".into()
         }
+        nix::Error::EMFILE => "this process may open no more files; raise `ulimit -n`".into(),
         _ => error.to_string(),
     }
 }

@@ -11,7 +11,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::errno::Errno::EMFILE;
+
 use crate::layout::VERSION;
+use crate::memory;
 use crate::socket::{self, Listener};
 use crate::{Consumer, Ring, RingError, Seat};
 
@@ -62,6 +65,7 @@ pub(crate) fn cannot_join(door: &Path, error: &io::Error) -> String {
             "{place}: the name is too long for a socket; its path may have {DOOR_MAX} bytes, and this one has {}",
             door.as_os_str().len()
         ),
+        _ if error.raw_os_error() == Some(EMFILE as i32) => format!("{place}: {}", memory::words(EMFILE)),
         _ => format!("no ring at {place}: {error}; is a capture with --ring running?"),
     }
 }

@@ -9,10 +9,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AtFlags, OFlag, open};
+use nix::libc;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
-    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
-    bind, getsockopt, listen, recvmsg, sendmsg, socket,
+    AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, bind, getsockopt, listen,
+    recvmsg, sendmsg, socket,
 };
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, fchownat, geteuid};
@@ -209,18 +210,39 @@ pub fn receive(
             other => break other?,
         }
     };
+    let (came, is_cut) = (came.bytes, came.flags.contains(MsgFlags::MSG_CTRUNC));
     // First of all: none of them stays open, whatever else is wrong.
-    let mut files = Vec::new();
-    for message in came.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(received) = message {
-            // SAFETY: the kernel just made them for us, and nobody else knows them.
-            files.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-        }
+    let files = files_in(&rights);
+    if is_cut {
+        // There was room for two: this process may open no more, or more were sent.
+        return Err(match files.len() {
+            0 | 1 => nix::Error::EMFILE.into(),
+            _ => ErrorKind::InvalidData.into(),
+        });
     }
-    if came.bytes < expected {
+    if came < expected {
         return Err(ErrorKind::UnexpectedEof.into());
     }
     Ok(files)
+}
+
+/// The files of the one control message that the kernel put here, zeros before; nix has none of them where others were cut
+/// off, and they stayed open.
+fn files_in(rights: &[u8]) -> Vec<OwnedFd> {
+    let (len, rest) = rights.split_at(size_of::<usize>());
+    let len = len.first_chunk().map_or(0, |len| usize::from_ne_bytes(*len));
+    let kind = [libc::SOL_SOCKET, libc::SCM_RIGHTS].map(i32::to_ne_bytes);
+    let Some(files) = rest.strip_prefix(kind.as_flattened()) else {
+        return Vec::new();
+    };
+    let header = rights.len() - files.len();
+    let files = files.get(..len.saturating_sub(header)).unwrap_or_default();
+    let files = files.chunks_exact(size_of::<RawFd>());
+    let numbers = files.filter_map(|file| Some(RawFd::from_ne_bytes(*file.first_chunk()?)));
+    // SAFETY: the kernel just made them for us, and nobody else knows them.
+    numbers
+        .map(|file| unsafe { OwnedFd::from_raw_fd(file) })
+        .collect()
 }
 
 /// The sentence that follows a refusal.

@@ -259,6 +259,42 @@ fn files_of_a_short_message_are_closed() {
     assert_eq!(end.read(&mut [0; 1]).unwrap(), 0);
 }
 
+/// Where only one of two can be opened, that one is closed, too, and the limit is named.
+#[test]
+#[ignore = "so_many_files runs it where few may be opened"]
+fn files_that_there_is_no_room_for() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut end, sent) = UnixStream::pair().unwrap();
+    socket::send(&theirs, &[0; 16], [sent.as_fd(), sent.as_fd()]).unwrap();
+    drop(sent);
+    let open = || File::open("/dev/null");
+    let mut others: Vec<_> = std::iter::from_fn(|| open().ok()).collect();
+    others.pop();
+    let error = socket::receive(&ours, &mut [0; 16], || true).unwrap_err();
+    end.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(end.read(&mut [0; 1]).unwrap(), 0);
+    let said = RingError::Door("ring.sock".into(), error).to_string();
+    assert_eq!(
+        said,
+        "ring.sock: this process may open no more files; raise `ulimit -n`"
+    );
+}
+
+#[test]
+fn so_many_files() {
+    let few = "ulimit -n 64; exec \"$0\" share::files_that_there_is_no_room_for --exact --ignored";
+    let tested = Command::new("sh")
+        .args(["-c", few])
+        .arg(std::env::current_exe().unwrap())
+        .output();
+    let tested = tested.unwrap();
+    assert!(
+        tested.status.success(),
+        "{}",
+        String::from_utf8_lossy(&tested.stdout)
+    );
+}
+
 #[test]
 fn one_door_a_place() {
     let dir = tempfile::tempdir().unwrap();
