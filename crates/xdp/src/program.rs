@@ -45,6 +45,8 @@ pub enum Why {
     Refused,
     /// The kernel was built without BPF.
     NoBpf,
+    /// This process may open no more files, of which each map and program is one.
+    NoFiles,
     /// Anything else.
     Other,
 }
@@ -54,16 +56,13 @@ impl Error {
     pub fn why(&self) -> Why {
         const E2BIG: i32 = 7;
         const EACCES: i32 = 13;
+        const EMFILE: i32 = 24;
         let Self::Bpf { source, .. } = self else {
             return Why::Other;
         };
-        let causes = std::iter::successors(std::error::Error::source(source), |cause| cause.source());
-        let mut codes = causes.filter_map(|cause| {
-            let cause = cause.downcast_ref::<std::io::Error>();
-            cause.and_then(std::io::Error::raw_os_error)
-        });
-        match (source.kind(), codes.next()) {
+        match (source.kind(), code(source)) {
             (ErrorKind::OutOfMemory, _) | (_, Some(E2BIG)) => Why::NoRoom,
+            (_, Some(EMFILE)) => Why::NoFiles,
             // Who lacks a right is told EPERM.
             (_, Some(EACCES)) => Why::Refused,
             (ErrorKind::PermissionDenied, _) => Why::NotAllowed,
@@ -71,6 +70,13 @@ impl Error {
             _ => Why::Other,
         }
     }
+}
+
+/// The kernel's, which the library tells in its words alone.
+fn code(source: &libbpf_rs::Error) -> Option<i32> {
+    let words = format!("{source:#}");
+    let (_, code) = words.rsplit_once("(os error ")?;
+    code.strip_suffix(')')?.parse().ok()
 }
 
 pub(crate) fn told(what: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {

@@ -1,9 +1,9 @@
-//! How much of what the kernel's verifier grants is used.
+//! How much of what the kernel's verifier grants is used, and what is made of a refusal.
 
-use libbpf_rs::libbpf_sys as sys;
+use libbpf_rs::{ErrorExt as _, libbpf_sys as sys};
 use rules::Tables;
 
-use super::{Filter, Groups, Why};
+use super::{Error, Filter, Groups, Why, told};
 
 /// The verifier gives up after a million instructions; other kernels walk more of them than this one.
 const WALKED_MAX: u32 = 200_000;
@@ -52,4 +52,25 @@ fn the_verifier_is_far_from_giving_up() {
             }
         }
     }
+}
+
+#[test]
+fn a_refusal_is_told_by_the_code_of_the_kernel() {
+    let codes = [
+        (1, Why::NotAllowed),
+        (7, Why::NoRoom),
+        (12, Why::NoRoom),
+        (13, Why::Refused),
+        (22, Why::Other),
+        (24, Why::NoFiles),
+        (38, Why::NoBpf),
+    ];
+    for (code, why) in codes {
+        let error = || libbpf_rs::Error::from_raw_os_error(code);
+        let about = error().context("an object").context("a program");
+        for error in [error(), about] {
+            assert_eq!(told("loading")(error).why(), why, "{code}");
+        }
+    }
+    assert_eq!(Error::Missing("map").why(), Why::Other);
 }

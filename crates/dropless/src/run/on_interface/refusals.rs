@@ -37,6 +37,9 @@ pub fn program(error: &xdp::Error, name: &str) -> Error {
             "--dev {name}: {error}; no capability is missing: seccomp, a security module or lockdown keeps this process from bpf(2); fix: run it where that is allowed (docker run: --security-opt seccomp=unconfined)"
         ),
         Why::NoBpf => no_bpf(name),
+        Why::NoFiles => {
+            anyhow!("--dev {name}: {error}; this process may open no more files; fix: raise `ulimit -n`")
+        }
         Why::Refused => anyhow!(
             "--dev {name}: {error}: the verifier of this kernel ({}), or a security module, does not take the program; fix: another kernel of 5.18 or later, or filter in user space: dropless forward --rules",
             release()
