@@ -55,6 +55,26 @@ pub fn add(file: &mut File, len: u64, bytes: &[u8]) -> io::Result<()> {
     added
 }
 
+/// What mends an error that comes from a limit, and not from the name: no other name in `directory` would do either.
+pub fn limit(cause: &io::Error, directory: &Path) -> Option<String> {
+    match cause.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            let place = if directory.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                directory
+            };
+            Some(format!(
+                "free some space (df -h {}), or name another place",
+                place.display()
+            ))
+        }
+        ErrorKind::FileTooLarge => Some("raise `ulimit -f`".to_owned()),
+        _ if cause.raw_os_error() == Some(nix::Error::EMFILE as i32) => Some("raise `ulimit -n`".to_owned()),
+        _ => None,
+    }
+}
+
 /// Makes a directory, which must not be there.
 pub fn make_dir(path: &Path) -> io::Result<()> {
     fs::create_dir(path)?;
@@ -142,6 +162,7 @@ pub fn invoker() -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::ExportError;
     use std::os::unix::fs::{lchown, symlink};
 
     /// Another user, where we may give files away; only root may.
@@ -213,5 +234,21 @@ mod tests {
         assert!(make_dir(&deep).is_err());
         fs::write(dir.path().join("file"), "").unwrap();
         assert!(make_dirs(&dir.path().join("file/below")).is_err());
+    }
+
+    #[test]
+    fn a_limit_is_named_and_nothing_else_is_one() {
+        let limit = |code, directory| limit(&io::Error::from_raw_os_error(code), Path::new(directory));
+        let full = limit(28, "/mnt").unwrap();
+        assert_eq!(full, "free some space (df -h /mnt), or name another place");
+        assert!(limit(122, "").unwrap().contains("(df -h .)"));
+        assert_eq!(limit(27, "/mnt").unwrap(), "raise `ulimit -f`");
+        assert_eq!(limit(24, "/mnt").unwrap(), "raise `ulimit -n`");
+        assert_eq!(limit(13, "/mnt"), None);
+        let page = ExportError::Write("page.html".into(), ErrorKind::StorageFull.into());
+        assert!(
+            page.to_string().contains("fix: free some space (df -h .)"),
+            "{page}"
+        );
     }
 }

@@ -77,6 +77,9 @@ pub struct RunDirError {
 }
 
 fn fix(base: &Path, cause: &io::Error) -> String {
+    if let Some(fix) = ours::limit(cause, base) {
+        return fix;
+    }
     let is_there = base.is_dir();
     let base = base.display();
     match cause.kind() {
@@ -86,9 +89,6 @@ fn fix(base: &Path, cause: &io::Error) -> String {
         }
         ErrorKind::PermissionDenied => {
             format!("name a directory you may write to (--runs DIR), or: sudo chown \"$USER\" {base}")
-        }
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            format!("free some space (df -h {base}), or name another place")
         }
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
             format!("a file is in the way (ls -ld {base}); name a directory")

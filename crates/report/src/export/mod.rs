@@ -69,11 +69,16 @@ pub enum ExportError {
     #[error("cannot make the numbers into JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The file could not be written.
-    #[error("cannot write {0}: {1}; fix: name a file in a directory you may write to")]
+    #[error("cannot write {0}: {1}; fix: {fix}", fix = fix(.0, .1))]
     Write(PathBuf, io::Error),
     /// The file that a flag names is something else than what such a flag writes, which ends in the last.
     #[error("--{0} {1} would replace a file that is no {2}; name one that ends in .{3}")]
     Replaces(&'static str, PathBuf, &'static str, &'static str),
+}
+
+fn fix(path: &Path, cause: &io::Error) -> String {
+    let limit = ours::limit(cause, path.parent().unwrap_or(path));
+    limit.unwrap_or_else(|| "name a file in a directory you may write to".to_owned())
 }
 
 impl Export {
