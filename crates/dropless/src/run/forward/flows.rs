@@ -135,8 +135,8 @@ pub fn summary<J>(job: &ActiveForward<J>, ending: &Ending<'_>) -> Option<FlowsSu
         begun: job.course.begun,
     };
     let all = tables.summary(TOLD)?;
-    let written = ending.dir.write_text(file::FLOWS, &tables.csv());
-    let _ = ending.dir.keep(written);
+    // Kept for the directory's note.
+    let _ = ending.dir.write_text(file::FLOWS, &tables.csv());
     Some(all)
 }
 
