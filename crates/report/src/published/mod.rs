@@ -168,7 +168,7 @@ pub struct Process {
     pub id: u32,
     /// The process that started it; a run that is a trial of another has that one here.
     pub parent: u32,
-    /// When the kernel started it, ticks since boot: another process with this id started at another time.
+    /// When the kernel started it, ticks since the machine's boot: another process with this id started at another time.
     pub started_ticks: u64,
     /// When it was started, ms since 1970.
     pub started_unix_ms: u64,

@@ -21,6 +21,8 @@ const WRITTEN_BY_ALL: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 /// What a dead process left, or told of its end, is kept this long, so that whoever watches sees how it ended.
 const KEPT: Duration = Duration::from_secs(60);
+/// Ticks a second in which the kernel tells starts, on every architecture that this runs on.
+const USER_HZ: i64 = 100;
 
 /// Why a run cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -267,7 +269,8 @@ pub fn unix_ms() -> u64 {
 
 /// Whether the process is still there, and is the same.
 pub fn is_alive(process: &Process) -> bool {
-    started_ticks(process.id) == Some(process.started_ticks)
+    // Offsets of time namespaces may end within a tick.
+    started_ticks(process.id).is_some_and(|ticks| ticks.abs_diff(process.started_ticks) <= 1)
 }
 
 /// Whether the user of a process wrote what is published for it.
@@ -285,7 +288,27 @@ pub fn is_stopped(process: u32) -> bool {
 /// When the kernel started a process, ticks since boot; none for one that is gone or only waits to be reaped.
 fn started_ticks(process: u32) -> Option<u64> {
     let stat = stat(process)?;
-    (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)
+    let is_there = !matches!(stat.state, 'Z' | 'X');
+    is_there.then(|| stat.starttime.wrapping_add_signed(-boot_offset_ticks()))
+}
+
+/// How much more than since boot the kernel tells us, ticks: what it adds is that of the time namespace of whoever asks.
+fn boot_offset_ticks() -> i64 {
+    let [ours, of_children] = ["time", "time_for_children"].map(|name| format!("/proc/self/ns/{name}"));
+    // The file has the offsets of children, who may be in another one.
+    if fs::read_link(ours).ok() != fs::read_link(of_children).ok() {
+        return 0;
+    }
+    let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    offset_ticks(&offsets).unwrap_or(0)
+}
+
+/// Of the line `boottime SECONDS NANOSECONDS`, of which the first may be negative.
+fn offset_ticks(offsets: &str) -> Option<i64> {
+    let boot = offsets.lines().find_map(|line| line.strip_prefix("boottime"))?;
+    let (seconds, ns) = boot.trim().split_once(' ')?;
+    let (seconds, ns): (i64, i64) = (seconds.parse().ok()?, ns.trim().parse().ok()?);
+    Some(seconds.checked_mul(USER_HZ)? + ns / (1_000_000_000 / USER_HZ))
 }
 
 fn stat(process: u32) -> Option<Stat> {

@@ -182,6 +182,44 @@ fn nobody_publishes_for_a_process_of_another_user() {
     assert!(!place.look(1).alive);
 }
 
+const PUBLISHED: &str = "DROPLESS_TEST_PUBLISHED";
+
+#[test]
+#[ignore = "a_run_is_alive_from_every_time_namespace runs it in another one"]
+fn seen_from_another_time_namespace() {
+    let path = std::env::var(PUBLISHED).unwrap();
+    let (dir, process) = path.rsplit_once('/').unwrap();
+    let found = Place::at(Path::new(dir)).look(process.parse().unwrap());
+    assert!(found.alive, "{found:?}");
+}
+
+/// The kernel tells the start of a process later by what the time namespace of whoever asks adds.
+#[test]
+fn a_run_is_alive_from_every_time_namespace() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = state(1);
+    let path = Place::at(dir.path()).file(own.process.id);
+    fs::write(&path, encode(&own).unwrap()).unwrap();
+    let seen = [
+        "published::seen_from_another_time_namespace",
+        "--exact",
+        "--ignored",
+    ];
+    let output = std::process::Command::new("unshare")
+        .args(["--time", "--boottime", "86400", "--fork", "--map-root-user"])
+        .arg(std::env::current_exe().unwrap())
+        .args(seen)
+        .env(PUBLISHED, path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    match output.status.code() {
+        Some(0) => assert!(said.contains("1 passed"), "{said}"),
+        Some(101) => panic!("{said}"),
+        _ => crate::skip::skip(&format!("needs a time namespace of its own: {output:?}")),
+    }
+}
+
 fn age(path: &Path) {
     let file = fs::File::options().write(true).open(path).unwrap();
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
