@@ -50,8 +50,6 @@ pub struct Look<'w, 'e> {
     /// How workers are given something.
     pub generations: Generations<'w>,
     pub dir: &'w RunDir,
-    /// Nobody wants to be told anything.
-    pub is_quiet: bool,
 }
 
 /// Makes the workers take what was left for their tasks.
@@ -152,7 +150,6 @@ impl<'w, 'e> Watch<'w, 'e> {
                 worker_died: false,
                 generations,
                 dir: run.dir,
-                is_quiet: run.settings.console.quiet,
             },
             run,
             live: Live::stderr(run.settings.console.quiet, privileges::drop_all),
@@ -197,7 +194,8 @@ impl<'w, 'e> Watch<'w, 'e> {
             explainer.look(self.look.ports);
         }
         self.notice(running);
-        job.ready(&self.look);
+        let begins = job.ready(&self.look);
+        self.say(begins);
         if !has_schedule {
             let begun = Instant::now();
             self.run.board.begin(begun, &job.status(&self.look).total);
@@ -218,9 +216,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 }
                 Next::Stop => break,
             }
-            if let Some(line) = job.says().filter(|_| !self.look.is_quiet) {
-                line.lines().for_each(|line| self.live.say(line));
-            }
+            self.say(job.says());
             // A line each second is of that second: it does not wait for the board.
             if all_poll && (self.run.board.is_due() || self.live.is_due(self.look.elapsed())) {
                 self.tell(job);
@@ -232,6 +228,13 @@ impl<'w, 'e> Watch<'w, 'e> {
         // What follows can take its time, and the tracer's newest events take the place of its oldest.
         if let Some(explainer) = &mut self.explainer {
             explainer.look(self.look.ports);
+        }
+    }
+
+    /// To whoever looks on, without waiting for a terminal.
+    fn say(&self, lines: Option<String>) {
+        if let Some(lines) = lines.filter(|_| !self.run.settings.console.quiet) {
+            lines.lines().for_each(|line| self.live.say(line));
         }
     }
 
@@ -278,8 +281,9 @@ impl<'w, 'e> Watch<'w, 'e> {
             let up = open.tend().up;
             let is_awaited = !up && open.tending.losses == 0;
             if let Some(wait) = self.waits.get_mut(index).filter(|_| is_awaited) {
-                // Never over; says once that nobody has come.
-                let _ = wait.is_over();
+                if let Some(remark) = wait.remark() {
+                    self.live.say(&remark);
+                }
                 continue;
             }
             let loss = |at_ns, down_ns| LinkLoss {

@@ -154,20 +154,19 @@ impl Listening {
         }
     }
 
-    /// It begins now, when so much has been `received`: whoever waits for it is told what it is `doing`.
-    pub fn begin(&mut self, doing: &str, look: &Look<'_, '_>, received: impl FnOnce() -> u64) {
+    /// It begins now, when so much has been `received`; the result is the line that says to whoever waits for it what it is
+    /// `doing`.
+    pub fn begin(&mut self, doing: &str, look: &Look<'_, '_>, received: impl FnOnce() -> u64) -> String {
         self.begun = now();
         // In this order: what comes between the two is in no rate.
         self.early = received();
         self.seen = self.early;
-        if !look.is_quiet {
-            let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
-            let _ = report::out::print_stderr(&format!(
-                "{}; Ctrl-C ends it; results in {}\n",
-                [doing, &uris.join(", ")].join(" ").trim_end(),
-                look.dir.path().display()
-            ));
-        }
+        let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
+        format!(
+            "{}; Ctrl-C ends it; results in {}\n",
+            [doing, &uris.join(", ")].join(" ").trim_end(),
+            look.dir.path().display()
+        )
     }
 
     /// One look, when so many frames have been received.

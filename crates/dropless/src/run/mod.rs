@@ -192,8 +192,10 @@ pub trait Active {
     /// What it comes to.
     type Summary: Summary;
 
-    /// All workers of a job with a schedule poll, and nothing is sent yet.
-    fn ready(&mut self, _look: &Look<'_, '_>) {}
+    /// All workers of a job with a schedule poll, and nothing is sent yet; the result is lines for whoever looks on.
+    fn ready(&mut self, _look: &Look<'_, '_>) -> Option<String> {
+        None
+    }
     /// One look: finished intervals are written, and the job says how to go on.
     fn step(&mut self, look: &Look<'_, '_>) -> Next;
     /// A line for whoever looks on, when something has changed that they should know at once.

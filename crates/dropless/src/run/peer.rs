@@ -195,21 +195,21 @@ impl Wait {
         }
     }
 
-    /// Whether the patience is at its end; makes the remark when it is due.
-    pub fn is_over(&mut self) -> bool {
-        match self.patience {
-            Patience::Until(limit) => self.begun.elapsed() >= limit,
-            Patience::Forever(remark) => {
-                if !self.said && self.begun.elapsed() >= remark {
-                    self.said = true;
-                    let (uri, advice) = (&self.uri, advice(&self.uri, "send"));
-                    let _ = report::out::print_stderr(&format!(
-                        "still waiting for the other side of port {uri}; {advice}\n"
-                    ));
-                }
-                false
-            }
+    /// Whether the patience is at its end; prints the remark when it is due.
+    fn is_over(&mut self) -> bool {
+        if let Some(remark) = self.remark() {
+            let _ = report::out::print_stderr(&format!("{remark}\n"));
         }
+        matches!(self.patience, Patience::Until(limit) if self.begun.elapsed() >= limit)
+    }
+
+    /// The line that says once, when it is due, that nobody has come.
+    pub fn remark(&mut self) -> Option<String> {
+        let is_due = matches!(self.patience, Patience::Forever(after) if self.begun.elapsed() >= after);
+        (is_due && !std::mem::replace(&mut self.said, true)).then(|| {
+            let (uri, advice) = (&self.uri, advice(&self.uri, "send"));
+            format!("still waiting for the other side of port {uri}; {advice}")
+        })
     }
 }
 

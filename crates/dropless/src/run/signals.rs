@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -22,6 +22,8 @@ const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// A terminal signals first, and shows the `^C` a moment later.
 const ECHO: Duration = Duration::from_millis(20);
+/// How long a signal waits for a terminal that takes nothing (Ctrl-S).
+const ECHO_MAX: Duration = Duration::from_millis(100);
 
 /// Makes a file that is too long (`ulimit -f`) an error of whoever writes it, and no end of the process.
 pub fn survive_long_files() {
@@ -116,7 +118,7 @@ impl Interrupt {
             let mut is_first = true;
             for signal in signals.forever() {
                 if signal == SIGINT && is_first {
-                    take_echo_away();
+                    within(ECHO_MAX, take_echo_away);
                 }
                 is_first = false;
                 // Whoever closes a terminal wants an end of what was started there, also where a shell passes it on.
@@ -173,6 +175,18 @@ fn has_terminal() -> bool {
     File::open("/dev/tty").is_ok()
 }
 
+/// Does `what` in a thread of its own, which is waited for no longer than `limit`.
+fn within(limit: Duration, what: impl FnOnce() + Send + 'static) {
+    let (done, wait) = mpsc::channel::<()>();
+    let does = move || {
+        let _done = done;
+        what();
+    };
+    // Without a thread nothing is done, and nothing waited for.
+    let _ = std::thread::Builder::new().name("echo".into()).spawn(does);
+    let _ = wait.recv_timeout(limit);
+}
+
 /// Takes away the `^C` that a terminal shows for Ctrl-C: what is printed next would be glued to it.
 fn take_echo_away() {
     let Some(stream) = [Stream::Stderr, Stream::Stdout]
@@ -211,6 +225,13 @@ mod tests {
         assert_eq!(hear(700), Meaning::End);
         assert!(interrupt.is_set());
         assert_eq!(hear(1300), Meaning::Kill);
+    }
+
+    #[test]
+    fn a_terminal_that_takes_nothing_keeps_no_signal_waiting() {
+        let (shown, taken) = mpsc::sync_channel(0);
+        within(ECHO, move || shown.send(()).unwrap());
+        taken.recv().unwrap();
     }
 
     #[test]

@@ -49,6 +49,27 @@ fn nothing_is_glued_to_the_echo_of_ctrl_c() {
     }
 }
 
+/// Nor does who draws keep the run waiting that is to be told about, nor its end.
+#[test]
+fn a_terminal_that_is_stopped_makes_nobody_deaf() {
+    let Some(lab) = require(&[]) else { return };
+    let mut terminal = Terminal::dropless(&lab, REFLECT, 40, 120);
+    // Ctrl-S: from here on it takes nothing.
+    terminal.press("\x13");
+    let ended_with = |file: &str| {
+        let runs = std::fs::read_dir(lab.path("runs"));
+        let mut runs = runs.into_iter().flatten().flatten();
+        runs.any(|run| run.path().join(file).exists())
+    };
+    assert!(until(LIMIT, || ended_with("intervals.csv")), "never begun");
+    let program = Pid::from_raw(terminal.program());
+    kill(program, Signal::SIGINT).expect("signalling");
+    assert!(until(LIMIT, || ended_with("summary.json")), "deaf");
+    // The result is printed, which nobody takes: one more ends the process at once.
+    let is_gone = || kill(program, Signal::SIGINT).is_err();
+    assert!(until(LIMIT, is_gone), "deaf to the second");
+}
+
 /// SIGHUP asks these to read rules again, but not when it comes since the terminal is gone.
 #[test]
 fn what_reads_rules_again_ends_with_its_terminal() {

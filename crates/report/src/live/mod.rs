@@ -1,6 +1,8 @@
 //! Shows a run while it goes: redrawn in place on a terminal, one line per second anywhere else.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use crate::input::clean;
@@ -37,6 +39,14 @@ enum Look {
     InPlace { style: Style, ask: Option<Stream> },
 }
 
+/// Standard error, without the lock of [`io::stderr`]: a terminal that is stopped would keep everybody waiting who wants it.
+fn stderr() -> Box<dyn Write + Send> {
+    match io::stderr().as_fd().try_clone_to_owned() {
+        Ok(own) => Box::new(File::from(own)),
+        Err(_) => Box::new(io::stderr()),
+    }
+}
+
 impl Live {
     /// On standard error, so that standard output holds the result and nothing else. The thread that writes does `first` what it
     /// is given to do, such as to give up its rights.
@@ -53,7 +63,7 @@ impl Live {
             },
             (false, false) => Look::Lines,
         };
-        Self::new(Box::new(io::stderr()), look, first)
+        Self::new(stderr(), look, first)
     }
 
     /// On anything that takes bytes: in place with a style, else one line per second.

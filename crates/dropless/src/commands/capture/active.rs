@@ -1,5 +1,6 @@
 //! A capture under way: what it counts and tells, and when it is over.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use capture::ring::Ring;
@@ -200,33 +201,33 @@ impl ActiveCapture {
 impl Active for ActiveCapture {
     type Summary = measure::CaptureSummary;
 
-    fn ready(&mut self, look: &Look<'_, '_>) {
-        if !self.generators.is_empty() && !look.is_quiet {
+    fn ready(&mut self, look: &Look<'_, '_>) -> Option<String> {
+        let mut told = String::new();
+        if !self.generators.is_empty() {
             let pps = report::number::pps(generator::RATE_PPS);
-            let _ = report::out::print_stderr(&format!(
-                "a generator in this process sends {pps} into each ring; --port captures from an interface\n"
-            ));
+            let _ = writeln!(
+                told,
+                "a generator in this process sends {pps} into each ring; --port captures from an interface"
+            );
         }
         // Of ports that need a program on the interface, which gives them all that arrives.
-        for open in look
-            .ports
-            .iter()
-            .filter(|open| open.traits().needs_program && !look.is_quiet)
-        {
+        for open in look.ports.iter().filter(|open| open.traits().needs_program) {
             if let Some(interface) = open.uri.kind.interface() {
-                let _ = report::out::print_stderr(&format!(
-                    "note: port {} takes what arrives on its queues of {interface} away from the kernel: no other program here receives it until the end (not even ping); packet:{interface} leaves it there\n",
+                let _ = writeln!(
+                    told,
+                    "note: port {} takes what arrives on its queues of {interface} away from the kernel: no other program here receives it until the end (not even ping); packet:{interface} leaves it there",
                     open.uri
-                ));
+                );
             }
         }
         let doing = self.link.as_ref().map_or("capturing from", |link| &link.what);
         // What came to ports before is thrown away, and what taps copied belongs to it.
-        self.course.begin(doing, look, || 0);
+        told += &self.course.begin(doing, look, || 0);
         if let Some(link) = &self.link {
             self.course.begun = link.since;
         }
         self.counted.begin(self.times_ns().0);
+        Some(told)
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {

@@ -184,12 +184,12 @@ fn own_mac(traits: PortTraits) -> OwnMac {
 impl Active for ActiveReflect {
     type Summary = measure::ReflectSummary;
 
-    fn ready(&mut self, look: &Look<'_, '_>) {
-        self.course.begin("reflecting on", look, || {
+    fn ready(&mut self, look: &Look<'_, '_>) -> Option<String> {
+        Some(self.course.begin("reflecting on", look, || {
             let early = Total::of(&self.sides);
             self.rows.begin(early);
             early.received
-        });
+        }))
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {

@@ -246,18 +246,20 @@ fn rewrite(plan: &ForwardPlan, to: usize, mac: [u8; 6]) -> Rewrite {
 impl<J: Judges> Active for ActiveForward<J> {
     type Summary = J::Summary;
 
-    fn ready(&mut self, look: &Look<'_, '_>) {
-        if self.plan.machine.has(|traits| traits.is_reflected) && !look.is_quiet {
-            let pps = report::number::pps(generator::RATE_PPS);
-            let _ = report::out::print_stderr(&format!(
-                "a generator in this process sends {pps} into each ring, and takes what comes out of it\n"
-            ));
-        }
-        self.course.begin(J::DOING, look, || {
+    fn ready(&mut self, look: &Look<'_, '_>) -> Option<String> {
+        let begins = self.course.begin(J::DOING, look, || {
             let early = Total::of(&self.sides, None);
             self.rows.begin(early);
             early.received
         });
+        let has_generator = self.plan.machine.has(|traits| traits.is_reflected);
+        let generator = has_generator.then(|| {
+            let pps = report::number::pps(generator::RATE_PPS);
+            format!(
+                "a generator in this process sends {pps} into each ring, and takes what comes out of it\n"
+            )
+        });
+        Some(generator.unwrap_or_default() + &begins)
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
