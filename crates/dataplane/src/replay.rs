@@ -119,6 +119,9 @@ pub struct ReplayPlan {
     pub burst: usize,
     /// Whether packets are due at times; if not, they are all due at once.
     pub is_paced: bool,
+    /// The last moment at which anything is due, ticks after the first packet; without times, at which anything new is offered.
+    /// [`u64::MAX`] where it goes on to the end of the input.
+    pub until: u64,
     /// The clock, asked when packets are handed to the driver.
     pub now: fn() -> Ticks,
     /// What it publishes.
@@ -279,7 +282,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     fn offer_due(&mut self) -> usize {
         let now = (self.plan.now)();
         let elapsed = now.since(*self.begun.get_or_insert(now));
-        let taken = self.offer(self.due_by(elapsed), now, elapsed);
+        let taken = self.offer(self.due_by(elapsed.min(self.plan.until)), now, elapsed);
         if self.refused > 0 {
             self.was_full(taken, now);
         } else {
@@ -310,7 +313,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         let now = (self.plan.now)();
         let elapsed = self.elapsed(now);
         let is_first = self.ended_at.is_none();
-        self.ended_at.get_or_insert(elapsed);
+        self.ended_at.get_or_insert(elapsed.min(self.plan.until));
         let moved = match self.owed() {
             0 => 0,
             owed => self.offer(owed, now, elapsed),
@@ -384,9 +387,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     #[inline]
     fn is_due(&self, now: Ticks) -> bool {
         let elapsed = self.elapsed(now);
-        self.copied
-            .front()
-            .is_some_and(|packet| packet.planned.at <= elapsed)
+        // By times, what was due before the end and held up is offered after it, too.
+        let is_open = elapsed <= self.plan.until || self.plan.is_paced;
+        let due = elapsed.min(self.plan.until);
+        is_open && self.copied.front().is_some_and(|packet| packet.planned.at <= due)
     }
 }
 

@@ -33,6 +33,8 @@ struct Case {
     carried: usize,
     /// Between two polls: time that passes, and packets that are read.
     rounds: Vec<(u64, usize)>,
+    /// No packet is due after so long.
+    until: u64,
     /// After so many polls the run is ended.
     ends_after: usize,
 }
@@ -91,6 +93,7 @@ fn run(case: &Case) -> Outcome {
         feed,
         burst: case.burst,
         is_paced: case.is_paced,
+        until: case.until,
         now,
         counters: Arc::clone(&counters),
     };
@@ -173,6 +176,10 @@ fn check(case: &Case) {
             assert_eq!(from, due[sent as usize]);
         }
     }
+    if case.is_paced {
+        let due = due_times(case);
+        assert!(due[..seen.len()].iter().all(|due| *due <= case.until));
+    }
     let mut due = 0;
     for (number, ((gap, len), (at, found))) in case.packets.iter().zip(seen).enumerate() {
         assert!(*found == bytes(number, *len), "packet {number} is another one");
@@ -218,31 +225,40 @@ fn cases() -> impl Strategy<Value = Case> {
     let wire = (1_usize..64, 1_usize..64);
     let feed = (2_usize..6, 450_usize..2_500);
     let ends_after = prop_oneof![Just(usize::MAX), 0_usize..500];
-    (
-        packets,
-        any::<bool>(),
-        1_usize..=64,
-        feed,
-        wire,
-        rounds,
-        ends_after,
+    // Only whoever ends a run says that packets have an end.
+    let ends = (ends_after, prop_oneof![Just(u64::MAX), 0_u64..500_000]);
+    let ends = ends.prop_map(|(after, until)| {
+        if after == usize::MAX {
+            (after, u64::MAX)
+        } else {
+            (after, until)
+        }
+    });
+    (packets, any::<bool>(), 1_usize..=64, feed, wire, rounds, ends).prop_map(
+        |(
+            mut packets,
+            is_paced,
+            burst,
+            (chunks, chunk_len),
+            (capacity, carried),
+            rounds,
+            (ends_after, until),
+        )| {
+            packets[0].0 = 0;
+            Case {
+                packets,
+                is_paced,
+                burst,
+                chunks,
+                chunk_len,
+                capacity,
+                carried,
+                rounds,
+                until,
+                ends_after,
+            }
+        },
     )
-        .prop_map(
-            |(mut packets, is_paced, burst, (chunks, chunk_len), (capacity, carried), rounds, ends_after)| {
-                packets[0].0 = 0;
-                Case {
-                    packets,
-                    is_paced,
-                    burst,
-                    chunks,
-                    chunk_len,
-                    capacity,
-                    carried,
-                    rounds,
-                    ends_after,
-                }
-            },
-        )
 }
 
 proptest! {
@@ -265,6 +281,7 @@ fn plain(packets: usize, rounds: Vec<(u64, usize)>) -> Case {
         capacity: 1000,
         carried: 64,
         rounds,
+        until: u64::MAX,
         ends_after: usize::MAX,
     }
 }
@@ -371,4 +388,33 @@ fn what_was_due_before_the_end_is_sent_after_it() {
         outcome.totals
     );
     assert_eq!(outcome.counters.drained.get(), 1);
+}
+
+/// Whoever ends the run looks 200 polls later.
+#[test]
+fn nothing_is_sent_that_was_due_after_the_end() {
+    let late = |is_paced, gap| Case {
+        is_paced,
+        // One frame a poll, which leaves some of what is due before the end to be sent after it.
+        capacity: 1,
+        carried: 1,
+        packets: (0..400).map(|number| (gap * u64::from(number > 0), 60)).collect(),
+        chunks: 400,
+        until: 49_999,
+        ends_after: 250,
+        ..plain(0, vec![(1000, 400)])
+    };
+    let outcome = run(&late(true, 1000));
+    assert_eq!(outcome.counters.sent.get(), 50, "{:?}", outcome.totals);
+    assert_eq!(outcome.totals.ended_at, Some(49_999));
+    let outcome = run(&late(true, 500));
+    assert_eq!(outcome.counters.sent.get(), 100, "{:?}", outcome.totals);
+    assert_eq!(outcome.totals.held + outcome.left_in_feed[0], 0);
+    let outcome = run(&late(false, 0));
+    // And what the driver had refused by then.
+    assert!(
+        (50..60).contains(&outcome.counters.sent.get()),
+        "{:?}",
+        outcome.totals
+    );
 }

@@ -115,6 +115,24 @@ fn a_pipe_is_read_as_it_comes_and_one_that_is_too_slow_is_named() {
     assert!(starved["times"].as_u64() > Some(0), "{run}");
 }
 
+/// To the packet, however seldom control looks.
+#[test]
+fn nothing_is_sent_after_the_duration() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let file = PLAIN.write(&lab, "long.pcap", &frames(400, 0));
+    let arguments = [
+        "replay",
+        &file,
+        "--json",
+        "--port=null",
+        "--rate=10kpps",
+        "--duration=5ms",
+    ];
+    let run = lab.dropless(&arguments).run();
+    assert_balanced(&run);
+    assert_eq!((run.number("sent"), run.number("read")), (50, 400), "{run}");
+}
+
 /// `--duration` is that of sending, and not over while the first packets are waited for; and what came in time is not all that
 /// was due.
 #[test]

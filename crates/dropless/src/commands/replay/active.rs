@@ -10,7 +10,7 @@ use dataplane::replay::feed::{Feed, feed};
 use dataplane::replay::{ReplayCounters, ReplayPlan as TaskPlan, ReplayResult, ReplayTask};
 use dataplane::slot::{Fill, Slot};
 use measure::place::{RX_ERROR, RX_MISSED, RX_NO_BUFFER};
-use measure::{QueueSummary, Ticks};
+use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rundir::RunDir;
 
@@ -49,6 +49,7 @@ pub struct ActiveReplay {
     pub is_paced: bool,
     /// The capture comes through a pipe, from whoever writes it when they will.
     pub is_stream: bool,
+    clock: Clock,
     feed: Feed,
     reader: Option<ReaderSide>,
     draining: Option<Waiting>,
@@ -70,6 +71,12 @@ impl OnTransmit for Queue {
     }
 }
 
+/// The last tick after the first packet at which anything is due: the next one is no longer of the duration.
+fn until(duration_ns: Option<u64>, clock: &Clock) -> u64 {
+    let lasts = duration_ns.map(|ns| clock.ticks_from_ns(ns));
+    lasts.map_or(u64::MAX, |lasts| lasts.saturating_sub(1))
+}
+
 impl ActiveReplay {
     /// Puts the task onto its queue, and starts the reader.
     pub fn wire<'p, 'e: 'p>(job: ReplayJob, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self> {
@@ -88,6 +95,7 @@ impl ActiveReplay {
             feed: feed.hold(),
             burst: plan.machine.burst,
             is_paced,
+            until: until(plan.duration_ns, &stage.clock),
             now,
             counters: Arc::clone(&counters),
         };
@@ -114,6 +122,7 @@ impl ActiveReplay {
             left: [0; 2],
             is_paced,
             is_stream,
+            clock: stage.clock,
             feed,
             reader: Some(reader),
             draining: None,
@@ -186,6 +195,15 @@ impl Active for ActiveReplay {
     fn says(&mut self) -> Option<String> {
         let reader = self.reader.as_mut().filter(|_| self.counters.sent.get() > 0)?;
         reader.pauses.line(self.counters.due_ticks.get())
+    }
+
+    fn wakes_at(&self) -> Option<Ticks> {
+        let first = self.counters.first_ticks.get();
+        let lasts = self
+            .plan
+            .duration_ns
+            .filter(|_| first > 0 && self.draining.is_none())?;
+        Some(Ticks(first).after(self.clock.ticks_until_ns(lasts)))
     }
 
     fn status(&self, _look: &Look<'_, '_>) -> State {
