@@ -145,6 +145,7 @@ impl<'r> Closing<'r> {
         self.notes.extend(explanation.iter().flat_map(explain::notes));
         self.notes.extend(explain::moved(&self.left.stalled));
         self.notes.extend(late(self.seen.late_ns));
+        self.notes.extend(self.seen.behind.take());
         let (clock_summary, clock_problem) = self.clock.finish();
         let first_packet = |counters: &WorkerCounters| {
             let at = Some(counters.first_busy.get()).filter(|at| *at > 0)?;

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use dataplane::Phase;
 use dataplane::worker::{Control, WorkerCounters};
+use host::cores::{Core, CoreSet};
 use measure::verdict::LinkLoss;
-use measure::{Clock, Ticks};
+use measure::{Clock, Note, Ticks};
 use report::live::Live;
 use report::rundir::RunDir;
 
@@ -97,6 +98,8 @@ impl Look<'_, '_> {
 pub struct Seen {
     /// How long after the first packet was due the last worker polled, where there is a schedule.
     pub late_ns: u64,
+    /// That a run without a schedule began before its workers had taken what waited for them.
+    pub behind: Option<Note>,
     pub link_losses: Vec<LinkLoss>,
     pub is_interrupted: bool,
     pub explainer: Option<Explainer>,
@@ -116,6 +119,8 @@ pub struct Watch<'w, 'e> {
     looked_ns: u64,
     /// See [`Seen`].
     late_ns: u64,
+    /// The cores whose workers have not taken yet what waited for them.
+    behind: Vec<usize>,
     /// Nothing more is to be sent but what the ports have.
     is_draining: bool,
 }
@@ -138,6 +143,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 .collect(),
             looked_ns: 0,
             late_ns: 0,
+            behind: Vec::new(),
             is_draining: false,
             look: Look {
                 link_losses: ports.iter().map(|_| LinkLosses::default()).collect(),
@@ -178,7 +184,10 @@ impl<'w, 'e> Watch<'w, 'e> {
             } else {
                 // Without one nothing waits for the last worker for ever, nor do those who are looked into wait.
                 let is_late = begun.elapsed() > READY || self.run.interrupt.is_set();
-                running.have_caught_up() || is_late || self.look.ports.is_empty()
+                if !self.look.ports.is_empty() {
+                    self.behind = running.behind();
+                }
+                self.behind.is_empty() || is_late
             };
             if is_ready {
                 break;
@@ -332,9 +341,40 @@ impl<'w, 'e> Watch<'w, 'e> {
         link_losses.sort_by_key(|loss| loss.at_ns);
         Seen {
             late_ns: self.late_ns,
+            behind: behind(&self.behind),
             link_losses,
             is_interrupted: self.look.is_interrupted,
             explainer: self.explainer,
         }
+    }
+}
+
+/// What waited for the workers of these cores counts as what came in the run.
+fn behind(cores: &[usize]) -> Option<Note> {
+    let text = format!(
+        "the run began before the workers on {} had taken what waited for them (something else had their cores, or it was interrupted): rows and rates have that, too, and are too high by it",
+        cores
+            .iter()
+            .map(|core| Core(*core as u32))
+            .collect::<CoreSet>()
+            .in_words()
+    );
+    (!cores.is_empty()).then(|| Note::new("began_behind", text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_began_without_its_workers_says_so() {
+        assert_eq!(behind(&[]), None);
+        let note = behind(&[1, 3]).unwrap();
+        assert_eq!(note.code, "began_behind");
+        assert!(
+            note.text.contains("the workers on cores 1,3 had"),
+            "{}",
+            note.text
+        );
     }
 }

@@ -272,9 +272,12 @@ impl<'s> Running<'s> {
         self.handles.len()
     }
 
-    /// Whether nothing waits for any of them that came before it polled: what comes from now on comes in the time from now on.
-    pub fn have_caught_up(&self) -> bool {
-        self.counters.iter().all(|counters| counters.is_caught_up())
+    /// The cores of those for whom something may wait that came before they polled. Once there are none, what comes from now on
+    /// comes in the time from now on.
+    pub fn behind(&self) -> Vec<usize> {
+        let workers = self.handles.iter().zip(&self.counters);
+        let behind = workers.filter(|(_, counters)| !counters.is_caught_up());
+        behind.map(|((core, _), _)| *core).collect()
     }
 
     /// The core of a worker that ended although nobody told it to.
