@@ -16,6 +16,7 @@ use host::cores::{Core, CoreSet};
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Our instances are called so, with the process's id.
 const PREFIX: &str = "dropless-";
+const PROC: &str = "/proc";
 /// Buffer for one core whose work is recorded, KiB: some 300,000 events.
 const BUFFER_KIB: usize = 16 << 10;
 /// A page of the buffer, as `trace_pipe_raw` hands it out.
@@ -89,7 +90,7 @@ impl Trace {
         if !clocks.split_whitespace().any(|clock| clock.contains("x86-tsc")) {
             return Err(TraceError::NoClock);
         }
-        sweep(&root.join("instances"));
+        sweep(&root.join("instances"), Path::new(PROC));
         let base =
             root.join("instances")
                 .join(format!("{PREFIX}{}-{:x}-{name}", std::process::id(), unique()));
@@ -261,19 +262,24 @@ fn unique() -> u128 {
 /// asked for would be written down on every core, and cost its packets.
 pub fn sweep_killed() {
     if let Some(place) = mounted() {
-        sweep(&place.join("instances"));
+        sweep(&place.join("instances"), Path::new(PROC));
     }
 }
 
-fn sweep(instances: &Path) {
+fn sweep(instances: &Path, proc: &Path) {
+    let is_dropless = |pid: &str| {
+        let name = fs::read_to_string(proc.join(pid).join("comm"));
+        name.is_ok_and(|name| name.starts_with("dropless"))
+    };
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name
             .to_str()
             .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
-        // Of another namespace's process nothing is seen here; but what is in use the kernel does not remove.
+        // Of another PID namespace's process nothing is seen here, or somebody else who has its number; but what is in use the
+        // kernel does not remove. What is being set up is not in use yet.
         let ours = std::process::id().to_string();
-        if pid.is_some_and(|pid| pid == ours || !Path::new("/proc").join(pid).exists()) {
+        if pid.is_some_and(|pid| pid == ours || !is_dropless(pid)) {
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -285,4 +291,32 @@ pub(super) fn own_threads() -> Vec<u32> {
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_killed_left_goes_whoever_has_their_numbers_now() {
+        let (instances, proc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (pid, name) in [("1", "systemd\n"), ("20", "dropless\n")] {
+            fs::create_dir(proc.path().join(pid)).unwrap();
+            fs::write(proc.path().join(pid).join("comm"), name).unwrap();
+        }
+        let own = format!("dropless-{}-a-noise", std::process::id());
+        for name in [
+            &own,
+            "dropless-1-a-noise",
+            "dropless-7-a-noise",
+            "dropless-20-a-run",
+            "else-1",
+        ] {
+            fs::create_dir(instances.path().join(name)).unwrap();
+        }
+        sweep(instances.path(), proc.path());
+        let left = fs::read_dir(instances.path()).unwrap().flatten();
+        let left = left.map(|entry| entry.file_name().into_string().unwrap());
+        assert_eq!(left.sorted().collect_vec(), ["dropless-20-a-run", "else-1"]);
+    }
 }
