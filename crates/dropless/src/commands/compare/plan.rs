@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::Args;
 use super::firewall;
 use super::missing::{absent, carries, has_tool, lacks, no_namespaces};
+use report::published::own_id;
 use wire::Template;
 
 use crate::plan::{USUAL_FRAME, optional, packet_rate, parse_cores, trial_duration};
@@ -297,7 +298,7 @@ impl Network {
                 }
             }
             (Method::Memif, Self::Virtual(_)) => {
-                let socket = format!("memif:@dropless-compare-{}", std::process::id());
+                let socket = format!("memif:@dropless-compare-{}", own_id());
                 way.far = Some(format!("{socket},server"));
                 way.near = socket;
             }
