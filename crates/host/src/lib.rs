@@ -51,6 +51,6 @@ pub use roles::Role;
 pub use sys::Sys;
 pub use uri::{
     DriverStamps, KeptRights, KernelIo, MacAddress, Medium, PciAddress, PortKind, PortTraits, PortUri,
-    UriError, VmbusId, XDP_FILL, XdpMode, beginnings,
+    TAKEN_APART, UriError, VmbusId, XDP_FILL, XdpMode, beginnings,
 };
 pub use vmbus::{VmbusDevice, network_channels};

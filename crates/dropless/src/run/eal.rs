@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use dpdk::PacketRing;
-use host::{PortKind, PortUri, Sys, XdpMode, cores};
+use host::{PortKind, PortUri, Sys, TAKEN_APART, XdpMode, cores};
 use report::published::own_id;
 
 /// What DPDK will call a port.
@@ -178,6 +178,11 @@ fn device(
                 // memif takes no path without a directory.
                 None => (std::path::absolute(path)?.display().to_string(), "no"),
             };
+            if path.contains(TAKEN_APART) {
+                bail!(
+                    "port {port}: DPDK takes '{path}' apart at one of , = [ ]; run it in another directory, or write a whole path"
+                );
+            }
             let role = if *server { "server" } else { "client" };
             let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
             let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
@@ -355,6 +360,13 @@ mod tests {
         let here = std::env::current_dir().unwrap().join("m.sock");
         assert!(arguments("memif:m.sock").contains(&format!("socket={},", here.display())));
         assert!(arguments("memif:@m").contains("socket=m,socket-abstract=yes"));
+        let mut port: PortUri = "memif:m.sock".parse().unwrap();
+        if let PortKind::Memif { path, .. } = &mut port.kind {
+            *path = "/run=1/m.sock".into();
+        }
+        let plan = plan(&[port], (1, 1024, 2048), Memory::Huge, None, false);
+        let refusal = plan.unwrap_err().to_string();
+        assert!(refusal.contains("run it in another directory"), "{refusal}");
     }
 
     #[test]

@@ -13,4 +13,5 @@ mod traits;
 pub use error::{UriError, beginnings};
 pub use kind::{KernelIo, PortKind, PortUri, XdpMode};
 pub use names::{MacAddress, PciAddress, VmbusId};
+pub use parse::TAKEN_APART;
 pub use traits::{DriverStamps, KeptRights, Medium, PortTraits, XDP_FILL};

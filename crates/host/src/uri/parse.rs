@@ -12,6 +12,10 @@ const INTERFACE_NAME_MAX: usize = 15;
 /// `sun_path` less its NUL.
 const SOCKET_PATH_MAX: usize = 107;
 
+/// DPDK takes a device's arguments apart at these, and a driver whose arguments it cannot read falls back on its defaults: another
+/// peer, another name.
+pub const TAKEN_APART: [char; 4] = [',', '=', '[', ']'];
+
 impl FromStr for PortUri {
     type Err = UriError;
 
@@ -120,7 +124,7 @@ impl<'a> Reader<'a> {
     }
 
     fn interface(&self, target: &str, options: &mut Options<'_>) -> Result<PortKind, UriError> {
-        let name = self.target(target, "the name of an interface")?.to_owned();
+        let name = self.argument(target, "the name of an interface")?.to_owned();
         let strange = name.contains(['/', ':'])
             || name.contains(char::is_whitespace)
             || name.contains(char::is_control);
@@ -156,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     fn socket(&self, target: &str, options: &mut Options<'_>) -> Result<PortKind, UriError> {
-        let path = PathBuf::from(self.target(target, "the path of a socket")?);
+        let path = PathBuf::from(self.argument(target, "the path of a socket")?);
         if target.len() > SOCKET_PATH_MAX {
             return Err(self.bad_target(target, "a socket path of at most 107 bytes (the kernel's limit)"));
         }
@@ -190,8 +194,12 @@ impl<'a> Reader<'a> {
 
     fn pcap(&self, input: &str, output: Option<&str>) -> Result<PortKind, UriError> {
         let file = |name: &str| (name != "-").then(|| PathBuf::from(name));
-        let input = file(self.target(input, "a pcap file to read, or -")?);
-        let output = output.filter(|name| !name.is_empty()).and_then(file);
+        let input = file(self.argument(input, "a pcap file to read, or -")?);
+        let output = output.filter(|name| !name.is_empty());
+        let output = output
+            .map(|name| self.argument(name, "a pcap file to write"))
+            .transpose()?
+            .and_then(file);
         if input.is_none() && output.is_none() {
             return Err(self.bad_target("-", "a port: it needs a file to read or a file to write"));
         }
@@ -235,6 +243,17 @@ impl<'a> Reader<'a> {
             Err(self.no_target(wanted))
         } else {
             Ok(target)
+        }
+    }
+
+    /// A target that becomes part of a device's arguments.
+    fn argument<'t>(&self, target: &'t str, wanted: &str) -> Result<&'t str, UriError> {
+        let target = self.target(target, wanted)?;
+        match target.chars().find(|c| TAKEN_APART.contains(c)) {
+            Some(found) => Err(self.wrong(format!(
+                "'{found}' is in '{target}', and DPDK takes arguments apart there; choose a name without it"
+            ))),
+            None => Ok(target),
         }
     }
 

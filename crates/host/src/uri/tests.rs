@@ -129,6 +129,26 @@ fn wrong_uris_say_what_to_write() {
     refused("vdev", "needs DPDK's device arguments");
 }
 
+#[test]
+fn names_that_dpdk_would_take_apart_are_refused() {
+    for name in ["a=b", "a[b", "a]b"] {
+        for uri in [
+            format!("memif:/run/{name}"),
+            format!("memif:@{name},server"),
+            format!("vhost:{name}"),
+            format!("virtio-user:/{name}/v"),
+            format!("tap:{name}"),
+            format!("xdp:{name}"),
+            format!("packet:{name}"),
+            format!("pcap:{name}"),
+            format!("pcap:-,{name}"),
+        ] {
+            refused(&uri, "choose a name without it");
+        }
+    }
+    parse("memif:/run/q'x (1) \\ ü");
+}
+
 proptest! {
     #[test]
     fn whatever_is_read_prints_back(text in "(ring|null|pci|xdp|tap|memif|pcap|kernel|vdev|mac|vhost)[:,]?[ -~]{0,40}") {
