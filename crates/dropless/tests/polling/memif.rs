@@ -130,26 +130,46 @@ fn ordinary_pages_will_do() {
 #[test]
 fn a_port_that_takes_no_more_is_not_our_sender() {
     let Some(lab) = require(&[]) else { return };
+    let near = held_up(&lab, "--duration 60s", Duration::from_millis(700));
+    assert_eq!(near.code, Some(2), "{near}");
+    assert_eq!(near.json()["reasons"][0]["code"], "port_full", "{near}");
+}
+
+/// That all of a count left in the end does not make up for it.
+#[test]
+fn a_count_that_left_late_because_the_port_took_no_more_was_not_sent_in_time() {
+    let Some(lab) = require(&[]) else { return };
+    let load = "--count 10000 --backlog 100000";
+    let near = held_up(&lab, load, Duration::from_millis(400));
+    assert_eq!(near.code, Some(2), "{near}");
+    assert_eq!(near.json()["reasons"][0]["code"], "port_full", "{near}");
+    assert_eq!(near.json()["sent"], 10_000, "{near}");
+}
+
+/// A sender at 20 kpps whose far side stands still for so long; a run by time is ended after that.
+fn held_up(lab: &Lab, load: &str, lasts: Duration) -> Finished {
     let quiet = ["--json", "--quiet", "--port"];
     let far = lab
         .dropless(&[&["reflect"], &quiet[..], &["memif:m.sock,server"]].concat())
         .spawn();
-    let load = "memif:m.sock --rate 20kpps --duration 60s --interval 50ms --drain 200ms";
+    let by_time = load.contains("--duration");
+    let load = format!("memif:m.sock --rate 20kpps --interval 50ms --drain 200ms {load}");
     let load: Vec<&str> = load.split(' ').collect();
     let near = lab.dropless(&[&["send"], &quiet[..], &load[..]].concat()).spawn();
     let has_sent = |run: PathBuf| {
         std::fs::read_to_string(run.join("intervals.csv")).is_ok_and(|rows| rows.lines().count() > 3)
     };
-    assert!(until(LIMIT, || runs(&lab).any(has_sent)), "nothing was sent");
+    assert!(until(LIMIT, || runs(lab).any(has_sent)), "nothing was sent");
     far.signal(Signal::SIGSTOP);
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(lasts);
     far.signal(Signal::SIGCONT);
-    near.signal(Signal::SIGINT);
+    if by_time {
+        near.signal(Signal::SIGINT);
+    }
     let near = near.wait(LIMIT);
     far.signal(Signal::SIGINT);
     far.wait(LIMIT);
-    assert_eq!(near.code, Some(2), "{near}");
-    assert_eq!(near.json()["reasons"][0]["code"], "port_full", "{near}");
+    near
 }
 
 /// What fell due while the far side stood still was not cut off by the end: the port did not take it.

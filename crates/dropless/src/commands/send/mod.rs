@@ -4,6 +4,7 @@ mod active;
 pub mod args;
 mod asking;
 mod far;
+mod hindrance;
 mod ledger;
 mod load;
 mod making;

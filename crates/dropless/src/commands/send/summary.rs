@@ -6,19 +6,17 @@ use measure::ledger::Ledger;
 use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Late, Role};
 use measure::{
-    GapSummary, Hindrance, Histogram, Jitter, Note, Percentiles, Stall, Summary, Verdict, WorkerSummary,
-    expect,
+    GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict, WorkerSummary, expect,
 };
 use report::rundir::file;
 use wire::{FCS_LEN, Foreign};
 
 use super::active::ActiveSend;
+use super::hindrance::{excused_ns, hindrance, sending_ns};
 use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
-use super::wiring::SendSide;
 use crate::run::close::Ending;
 use crate::run::kernel_port;
-use crate::run::workers::STALL_NS;
 
 pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let results = Results::of(&job.wiring);
@@ -125,91 +123,12 @@ fn evidence(
     };
     Evidence {
         asked_pps,
-        sending_ns: sending_ns(job)
-            .saturating_sub(stalled_ns(job))
-            .saturating_sub(excused_ns(job, &ending.kept_stalls)),
+        sending_ns: sending_ns(job).saturating_sub(excused_ns(job, &ending.kept_stalls)),
         senders: job.wiring.send.len(),
         hindrance: hindrance(job, &ending.kept_stalls),
         is_answered: job.loads.iter().any(|load| load.asked),
         link_losses: ending.link_losses.clone(),
         ..results.evidence(ledger, ending.evidence(role))
-    }
-}
-
-/// What kept the senders from sending.
-fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
-    let queues = job.wiring.send.len().max(1) as u64;
-    let clock = job.wiring.times.clock;
-    let rate_pps = total_rate(&job.loads).unwrap_or(f64::MAX) / queues as f64;
-    // What fell due in a shorter one is sent right after.
-    let caught_up_ns = (job.wiring.backlog as f64 / rate_pps * 1e9) as u64;
-    let sending_ns = sending_ns(job);
-    let stalled_on = |core: usize, waits: u64| -> u64 {
-        let own = stalls.iter().filter(|stall| stall.core as usize == core);
-        let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns) && stall.next >= waits);
-        costly.map(|stall| stall.within(sending_ns)).sum()
-    };
-    let medium = |port: usize| job.plan.machine.ports[port].kind.traits().medium;
-    // A peer that finds our receive ring full may wait, and have others wait that take what we send elsewhere.
-    let receivers = job.wiring.receive.iter().map(|side| side.place);
-    let waited_for = receivers.filter(|at| medium(at.port) == Medium::Peer);
-    let held_up_ns = waited_for.map(|at| stalled_on(at.core, 1)).max().unwrap_or(0);
-    let stalled = |side: &SendSide| {
-        let held_up_ns = if medium(side.place.port) == Medium::Peer {
-            held_up_ns
-        } else {
-            0
-        };
-        stalled_on(side.place.core, 0).max(held_up_ns)
-    };
-    let full = |side: &SendSide| {
-        let ticks = side.counters.full_ticks.get();
-        if medium(side.place.port).is_emptied_by_others() {
-            clock.ns_from_ticks(ticks)
-        } else {
-            0
-        }
-    };
-    let mean = |of: &dyn Fn(&SendSide) -> u64| job.wiring.send.iter().map(of).sum::<u64>() / queues;
-    Hindrance {
-        stalled_ns: mean(&stalled),
-        full_ns: mean(&full),
-    }
-}
-
-fn sending_ns(job: &ActiveSend) -> u64 {
-    (job.seconds() * 1e9) as u64
-}
-
-/// What a sender owes at the end of its time it sends right after, ns: that it went on for longer is held against it, as
-/// else any sender would keep up with any rate for as long as its backlog lasts; but not what fell due in a stall at the
-/// end, which is caught up on as after any other.
-fn excused_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
-    // By count a stall is excused already.
-    if job.late_ns == 0 || job.plan.count.is_some() {
-        return 0;
-    }
-    let sent_ns = sending_ns(job);
-    let from_ns = sent_ns.saturating_sub(2 * job.late_ns);
-    let at_the_end: Vec<&Stall> = stalls
-        .iter()
-        .filter(|stall| stall.gap_ns > STALL_NS && stall.at_ns >= from_ns)
-        .filter(|stall| stall.at_ns.saturating_sub(stall.gap_ns) < sent_ns)
-        .collect();
-    let stalled_on = |core: usize| -> u64 {
-        let own = at_the_end.iter().filter(|stall| stall.core as usize == core);
-        own.map(|stall| stall.gap_ns).sum()
-    };
-    let waits = |side: &SendSide| job.plan.machine.ports[side.place.port].kind.traits().pushes_back;
-    let senders = job.wiring.send.iter().map(|side| side.place.core);
-    // What waits for a place may wait for any worker of ours.
-    let others = at_the_end.iter().map(|stall| stall.core as usize);
-    let others = others.filter(|_| job.wiring.send.iter().any(waits));
-    let stalled_ns = senders.chain(others).map(stalled_on).max().unwrap_or(0);
-    if job.late_ns <= stalled_ns.saturating_add(STALL_NS) {
-        job.late_ns
-    } else {
-        stalled_ns
     }
 }
 
@@ -231,23 +150,6 @@ fn asked_pps(job: &ActiveSend) -> Option<f64> {
     total_rate(&job.loads).filter(|_| has_pace)
 }
 
-/// A run by count begins with its first packet and ends with its last: one stall before them makes each late, and is no
-/// rate kept too low.
-fn stalled_ns(job: &ActiveSend) -> u64 {
-    if job.plan.count.is_none() {
-        return 0;
-    }
-    let times = &job.wiring.times;
-    let counters = || job.wiring.send.iter().map(|side| &side.counters);
-    let first = counters().map(|counters| counters.first_ticks.get());
-    let begun = first.filter(|ticks| *ticks > 0).min().unwrap_or(0);
-    let longest = counters()
-        .filter_map(|counters| counters.gap_ticks.snapshot().max())
-        .max();
-    let ticks = begun.saturating_sub(times.start.0) + longest.unwrap_or(0);
-    times.clock.ns_from_ticks(ticks)
-}
-
 /// The gaps between departures of each queue, in ticks.
 fn gap_ticks(job: &ActiveSend) -> Vec<Histogram> {
     let sides = job.wiring.send.iter();
@@ -265,7 +167,7 @@ fn bunched(job: &ActiveSend) -> Vec<Bunch> {
 }
 
 /// The gaps between departures of all queues, beside the gap that the rate of one queue means.
-fn gaps(job: &ActiveSend) -> GapSummary {
+pub fn gaps(job: &ActiveSend) -> GapSummary {
     let asked = total_rate(&job.loads).map(|pps| 1e9 * job.wiring.send.len() as f64 / pps);
     let in_ticks = GapSummary::new(asked, &merged(gap_ticks(job).iter()));
     let ns = |ticks: Option<u64>| ticks.map(|ticks| job.wiring.times.clock.ns_from_ticks(ticks));

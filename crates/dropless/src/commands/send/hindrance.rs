@@ -1,0 +1,139 @@
+//! What kept a send run from sending, and how much of that is held against its rate.
+
+use host::Medium;
+use measure::{Hindrance, Stall};
+
+use super::active::ActiveSend;
+use super::load::total_rate;
+use super::summary::gaps;
+use super::wiring::{SendSide, Times};
+use crate::run::workers::STALL_NS;
+
+/// What kept the senders from sending.
+pub fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
+    let queues = job.wiring.send.len().max(1) as u64;
+    let rate_pps = total_rate(&job.loads).unwrap_or(f64::MAX) / queues as f64;
+    // What fell due in a shorter one is sent right after.
+    let caught_up_ns = (job.wiring.backlog as f64 / rate_pps * 1e9) as u64;
+    let sending_ns = sending_ns(job);
+    let stalled_on = |core: usize, waits: u64| -> u64 {
+        let own = stalls.iter().filter(|stall| stall.core as usize == core);
+        let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns) && stall.next >= waits);
+        costly.map(|stall| stall.within(sending_ns)).sum()
+    };
+    let medium = |port: usize| job.plan.machine.ports[port].kind.traits().medium;
+    // A peer that finds our receive ring full may wait, and have others wait that take what we send elsewhere.
+    let receivers = job.wiring.receive.iter().map(|side| side.place);
+    let waited_for = receivers.filter(|at| medium(at.port) == Medium::Peer);
+    let held_up_ns = waited_for.map(|at| stalled_on(at.core, 1)).max().unwrap_or(0);
+    let stalled = |side: &SendSide| {
+        let held_up_ns = if medium(side.place.port) == Medium::Peer {
+            held_up_ns
+        } else {
+            0
+        };
+        stalled_on(side.place.core, 0).max(held_up_ns)
+    };
+    let mean = |of: &dyn Fn(&SendSide) -> u64| job.wiring.send.iter().map(of).sum::<u64>() / queues;
+    Hindrance {
+        stalled_ns: mean(&stalled),
+        full_ns: mean(&|side| full_ns(job, side)),
+    }
+}
+
+/// How long packets of a queue waited because somebody else did not take them, ns.
+fn full_ns(job: &ActiveSend, side: &SendSide) -> u64 {
+    let medium = job.plan.machine.ports[side.place.port].kind.traits().medium;
+    let ticks = side.counters.full_ticks.get();
+    if medium.is_emptied_by_others() {
+        job.wiring.times.clock.ns_from_ticks(ticks)
+    } else {
+        0
+    }
+}
+
+/// How long it sent, ns.
+pub fn sending_ns(job: &ActiveSend) -> u64 {
+    (job.seconds() * 1e9) as u64
+}
+
+/// How much longer than its schedule the run was for what is no rate kept too low, ns.
+pub fn excused_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
+    if job.plan.count.is_some() {
+        excused_of_count_ns(job, stalls)
+    } else {
+        excused_at_end_ns(job, stalls)
+    }
+}
+
+/// What a sender owes at the end of its time it sends right after, ns: that it went on for longer is held against it, as
+/// else any sender would keep up with any rate for as long as its backlog lasts; but not what fell due in a stall at the
+/// end, which is caught up on as after any other.
+fn excused_at_end_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
+    let sent_ns = sending_ns(job);
+    let from_ns = sent_ns.saturating_sub(2 * job.late_ns);
+    let at_the_end = |stall: &Stall| {
+        let began_ns = stall.at_ns.saturating_sub(stall.gap_ns);
+        if stall.at_ns >= from_ns && began_ns < sent_ns {
+            stall.gap_ns
+        } else {
+            0
+        }
+    };
+    let stalled_ns = stalled_ns(job, stalls, &at_the_end);
+    if job.late_ns <= stalled_ns.saturating_add(STALL_NS) {
+        job.late_ns
+    } else {
+        stalled_ns
+    }
+}
+
+/// A run by count begins with its first packet and ends with its last: one stall before them makes each late. That is the
+/// longest gap as far as it is longer than the schedule's.
+fn excused_of_count_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
+    let Times { clock, start, .. } = job.wiring.times;
+    let counters = || job.wiring.send.iter().map(|side| &side.counters);
+    let first = counters().map(|counters| counters.first_ticks.get());
+    let first = first.filter(|ticks| *ticks > 0).min().unwrap_or(0);
+    let begun_ns = clock.ns_from_ticks(first.saturating_sub(start.0));
+    let gaps = gaps(job);
+    let late_ns = gaps.max.unwrap_or(0).saturating_sub(gaps.asked.unwrap_or(0.0) as u64);
+    let since_first = |stall: &Stall| stall.within(sending_ns(job)) - stall.within(begun_ns);
+    let full_ns = job.wiring.send.iter().map(|side| full_ns(job, side)).max();
+    let own_ns = own_fault_ns(late_ns, stalled_ns(job, stalls, &since_first));
+    (begun_ns + own_ns).saturating_sub(full_ns.unwrap_or(0))
+}
+
+/// How much of a gap our own worker's stalls cover, ns: those of up to `STALL_NS` are not known.
+fn own_fault_ns(late_ns: u64, stalled_ns: u64) -> u64 {
+    late_ns.min(stalled_ns.saturating_add(STALL_NS))
+}
+
+/// How long a sender, or whoever it waits for, did not poll, ns: so much as `part` says of each stall.
+fn stalled_ns(job: &ActiveSend, stalls: &[Stall], part: &dyn Fn(&Stall) -> u64) -> u64 {
+    let long = || stalls.iter().filter(|stall| stall.gap_ns > STALL_NS);
+    let stalled_on = |core: usize| -> u64 {
+        let own = long().filter(|stall| stall.core as usize == core);
+        own.map(part).sum()
+    };
+    let waits = |side: &SendSide| job.plan.machine.ports[side.place.port].kind.traits().pushes_back;
+    let senders = job.wiring.send.iter().map(|side| side.place.core);
+    // What waits for a place may wait for any worker of ours.
+    let others = long().map(|stall| stall.core as usize);
+    let others = others.filter(|_| job.wiring.send.iter().any(waits));
+    senders.chain(others).map(stalled_on).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_our_own_fault_as_far_as_a_stall_of_ours_covers_it() {
+        let (stalled, usual) = (30_000_000, 200_000);
+        assert_eq!(own_fault_ns(2_000_000_000, 0), STALL_NS);
+        assert_eq!(own_fault_ns(2_000_000_000, stalled), stalled + STALL_NS);
+        assert_eq!(own_fault_ns(stalled, stalled), stalled);
+        assert_eq!(own_fault_ns(usual, 0), usual);
+    }
+}
