@@ -66,5 +66,5 @@ pub fn send_plan(
 
 /// The streams of a command without streams of its own.
 pub fn one_stream(path: &PathArgs, probe: &ProbeArgs) -> Result<Vec<StreamPlan>> {
-    stream::all(stream::plain(path, probe)?, &[], path)
+    stream::all(stream::plain(path, probe)?, &[], path, stream::payload(None)?)
 }

@@ -41,32 +41,36 @@ pub fn plain(path: &PathArgs, probe: &ProbeArgs) -> Result<StreamPlan> {
     Ok(stream)
 }
 
-/// The frame size, with FCS, that carries so many bytes of UDP payload.
-pub fn size_of_payload(stream: &StreamPlan, payload: usize) -> Result<String> {
-    let headers = stream.minimum_size() - wire::PROBE_LEN;
+/// The bytes of UDP payload that `--payload` asks for, or the fewest.
+pub fn payload(wanted: Option<usize>) -> Result<usize> {
+    let payload = wanted.unwrap_or(wire::PROBE_LEN);
     ensure_about!(
         "--payload",
         payload >= wire::PROBE_LEN,
         "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}",
         wire::PROBE_LEN
     );
-    Ok((headers + payload).to_string())
+    Ok(payload)
 }
 
-/// One stream from the plain flags, or one for each `--stream` on top of them.
-pub fn all(base: StreamPlan, texts: &[String], path: &PathArgs) -> Result<Vec<StreamPlan>> {
+/// One stream from the plain flags, or one for each `--stream` on top of them; without a size, with so many bytes of UDP payload.
+pub fn all(base: StreamPlan, texts: &[String], path: &PathArgs, payload: usize) -> Result<Vec<StreamPlan>> {
     if texts.is_empty() {
-        return Ok(vec![with_size(base)]);
+        return Ok(vec![with_size(base, payload)]);
     }
-    let each = texts.iter().enumerate();
-    each.map(|(index, text)| one(text, index, &base, path).with_context(|| format!("--stream '{text}'")))
-        .collect::<Result<_>>()
-        .about("--stream")
+    let one = |(index, text): (usize, &String)| {
+        let stream = one(text, index, &base, path).with_context(|| format!("--stream '{text}'"))?;
+        Ok(with_size(stream, payload))
+    };
+    let each = texts.iter().enumerate().map(one);
+    each.collect::<Result<_>>().about("--stream")
 }
 
-fn with_size(mut stream: StreamPlan) -> StreamPlan {
+/// A stream without a size gets that which carries so much payload behind its own headers.
+fn with_size(mut stream: StreamPlan, payload: usize) -> StreamPlan {
     if stream.size.is_empty() {
-        stream.size = stream.minimum_size().to_string();
+        let headers = stream.minimum_size() - wire::PROBE_LEN;
+        stream.size = (headers + payload).to_string();
     }
     stream
 }
@@ -145,7 +149,7 @@ fn one(text: &str, index: usize, base: &StreamPlan, path: &PathArgs) -> Result<S
         (stream.to, stream.to_host, stream.to_ports) = (to.address, to.host, to.ports);
     }
     stream.from = source(from, stream.to)?;
-    Ok(with_size(stream))
+    Ok(stream)
 }
 
 fn check_vlans(vlans: &[u16]) -> Result<()> {

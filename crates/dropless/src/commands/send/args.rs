@@ -142,10 +142,8 @@ impl Args {
         if let Some(size) = &self.size {
             size.parse::<SizeMix>().about("--size")?;
         }
-        if let Some(payload) = self.payload {
-            base.size = stream::size_of_payload(&base, payload).about("--payload")?;
-        }
-        let streams = stream::all(base, &self.streams, &self.path)?;
+        let payload = stream::payload(self.payload)?;
+        let streams = stream::all(base, &self.streams, &self.path, payload)?;
         let mut plan = send_plan(
             &self.path,
             &self.machine,
@@ -184,7 +182,27 @@ impl Args {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
+
     use super::*;
+
+    /// The plan of `dropless send` with these flags.
+    fn plan(flags: &[&str]) -> Result<SendPlan> {
+        let words = ["dropless", "send"].iter().chain(flags);
+        let matches = crate::cli::command().try_get_matches_from(words)?;
+        let (_, send) = matches.subcommand().unwrap();
+        Args::from_arg_matches(send)?.plan()
+    }
+
+    #[test]
+    fn a_payload_is_as_long_in_every_stream_whatever_its_headers() {
+        let v6 = "to=[2001:db8::2]:7,from=2001:db8::1";
+        let streams = ["name=plain", "vlan=5", v6, "size=128"].map(|text| ["--stream", text]);
+        let flags = [&["--payload", "18"], streams.as_flattened()].concat();
+        let plan = plan(&flags).unwrap();
+        let sizes = plan.streams.iter().map(|stream| stream.size.as_str());
+        assert_eq!(sizes.collect::<Vec<_>>(), ["64", "68", "84", "128"]);
+    }
 
     #[test]
     fn all_but_output_is_of_the_plan() {
