@@ -283,4 +283,14 @@ impl SendPlan {
         }
         Ok(largest)
     }
+
+    /// The MTU that the frames need, bytes: it counts neither header nor FCS nor tags.
+    pub fn mtu(&self) -> Result<usize> {
+        let of = |stream: &StreamPlan| {
+            let beside = 18 + 4 * stream.vlans.len();
+            Ok(stream.sizes()?.largest().saturating_sub(beside))
+        };
+        let each: Result<Vec<usize>> = self.streams.iter().map(of).collect();
+        Ok(each?.into_iter().max().unwrap_or(0))
+    }
 }

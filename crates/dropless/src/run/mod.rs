@@ -118,6 +118,8 @@ pub struct Needs {
     pub tx_queues: u16,
     /// The largest frame, with FCS.
     pub largest_frame: usize,
+    /// The MTU that its frames need, bytes, where it is known how many VLAN tags they have.
+    pub mtu: Option<usize>,
     /// Frames of others come, too, as long as an interface carries them.
     pub takes_all: bool,
     /// Packet buffers that the tasks of a pair of queues may hold back.

@@ -36,7 +36,7 @@ pub struct Preflight {
 
 /// Checks everything that can be checked before EAL starts.
 pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
-    let (queues, largest_frame) = ((needs.rx_queues, needs.tx_queues), needs.largest_frame);
+    let queues = (needs.rx_queues, needs.tx_queues);
     let mut sys = Sys::live();
     sys.force = plan.force;
     let mut ports = plan.ports.clone();
@@ -54,7 +54,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         host::check_all(&ports, &sys).about("--port")?
     };
     for port in &prepared {
-        check_mtu(&sys, port, largest_frame)?;
+        check_mtu(&sys, port, needs)?;
     }
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores).about("--cores")?;
@@ -248,7 +248,7 @@ fn longest_frame(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
 }
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.
-fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
+fn check_mtu(sys: &Sys, port: &Prepared, needs: &Needs) -> Result<()> {
     let Some(name) = &port.interface else {
         return Ok(());
     };
@@ -257,9 +257,10 @@ fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
         .and_then(|interface| interface.mtu)
         .filter(|_| shares);
     let Some(mtu) = mtu else { return Ok(()) };
-    let carries = mtu as usize + BESIDE_MTU;
+    let largest_frame = needs.largest_frame;
+    let wanted = needs.mtu.unwrap_or(largest_frame.saturating_sub(BESIDE_MTU));
     ensure!(
-        largest_frame <= carries,
+        wanted <= mtu as usize,
         "frame size {largest_frame} is above what {} carries with its MTU of {mtu}; use --size {} or less, or: ip link set {name} mtu {}",
         port.uri,
         mtu + 18,

@@ -189,6 +189,7 @@ impl Job for CaptureJob {
             tx_queues: self.plan.queues,
             // Longer ones come in several buffers.
             largest_frame: USUAL_FRAME,
+            mtu: None,
             takes_all: true,
             held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,

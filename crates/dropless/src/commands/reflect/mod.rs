@@ -59,6 +59,7 @@ impl Job for ReflectJob {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
             largest_frame: USUAL_FRAME,
+            mtu: None,
             takes_all: true,
             held_per_queue: reflector::buffers_held(self.plan.machine.burst, self.plan.fault.is_some()),
             tx_checksum_offload: false,

@@ -84,6 +84,7 @@ impl Job for ReplayJob {
             rx_queues: 1,
             tx_queues: 1,
             largest_frame: self.longest,
+            mtu: None,
             takes_all: false,
             held_per_queue: dataplane::replay::buffers_held(self.plan.machine.burst),
             tx_checksum_offload: false,

@@ -205,6 +205,18 @@ mod tests {
     }
 
     #[test]
+    fn an_mtu_does_not_count_the_tags_that_a_stream_has() {
+        let mtu = |streams: &[&str]| {
+            let streams: Vec<&str> = streams.iter().flat_map(|text| ["--stream", text]).collect();
+            plan(&streams).unwrap().mtu().unwrap()
+        };
+        assert_eq!(mtu(&["size=1518"]), 1500);
+        assert_eq!(mtu(&["size=1526"]), 1508);
+        assert_eq!(mtu(&["size=1526,vlan=5.6"]), 1500);
+        assert_eq!(mtu(&["size=1522", "size=1526,vlan=5.6"]), 1504);
+    }
+
+    #[test]
     fn all_but_output_is_of_the_plan() {
         let command = crate::cli::command();
         let send = command.find_subcommand("send").unwrap();

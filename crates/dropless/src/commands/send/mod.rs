@@ -100,6 +100,7 @@ impl Job for SendJob {
             rx_queues: plan.rx_queues,
             tx_queues: plan.tx_queues,
             largest_frame: plan.largest_frame()?,
+            mtu: Some(plan.mtu()?),
             takes_all: false,
             held_per_queue: wiring::buffers_held(plan),
             tx_checksum_offload: plan.checksum_offload,
