@@ -91,6 +91,11 @@ impl MachinePlan {
                 queues <= queues_max,
                 "{flag} {queues}: port {port} is a {name}, which has {queues_max} at most; {more_queues}"
             );
+            ensure_about!(
+                flag,
+                port.queues.is_none_or(|own| queues <= own.get()),
+                "{flag} {queues}: port {port} has no more than its queues= says; write queues={queues} there, or use fewer"
+            );
         }
         Ok(())
     }
