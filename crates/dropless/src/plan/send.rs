@@ -265,6 +265,14 @@ impl SendPlan {
         self.machine.ports.len() * usize::from(self.tx_queues) * self.streams.len()
     }
 
+    /// The first stream to each far side.
+    pub fn far_sides(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut known = BTreeSet::new();
+        let each = self.streams.iter().enumerate();
+        let first = each.filter(move |(_, stream)| known.insert((stream.to, &stream.vlans)));
+        first.map(|(index, _)| index)
+    }
+
     /// Whether a port goes through the in-process reflector.
     pub fn has_reflector(&self) -> bool {
         self.machine.has(|traits| traits.is_reflected)

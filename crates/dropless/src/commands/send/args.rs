@@ -224,6 +224,14 @@ mod tests {
     }
 
     #[test]
+    fn every_far_side_is_asked_once() {
+        let streams = ["dscp=1", "dscp=2", "to=198.18.0.3", "vlan=5", "vlan=5,size=128"];
+        let streams = streams.map(|text| ["--stream", text]);
+        let plan = plan(streams.as_flattened()).unwrap();
+        assert_eq!(plan.far_sides().collect::<Vec<_>>(), [0, 2, 3]);
+    }
+
+    #[test]
     fn all_but_output_is_of_the_plan() {
         let command = crate::cli::command();
         let send = command.find_subcommand("send").unwrap();

@@ -54,6 +54,12 @@ impl Told {
         of("received").saturating_sub(refused) > sent
     }
 
+    /// What is shown of it: how much came there, and left, only where all of them tell, or the rest would seem lost on the way.
+    pub fn shown(&self) -> impl Iterator<Item = (&String, &u64)> {
+        let of_some = |name: &str| self.silent > 0 && ["received", "returned"].contains(&name);
+        self.counted.iter().filter(move |(name, _)| !of_some(name))
+    }
+
     /// What the user should know of it, where the run sent so many packets, and cannot explain so many of them.
     pub fn notes(&self, sent: u64, unexplained: u64) -> Vec<Note> {
         let mut notes = Vec::new();
@@ -79,16 +85,16 @@ impl FarSides {
     pub fn new(plan: &SendPlan, loads: &[Load], wiring: &Wiring) -> Result<Self> {
         let mut sides = Vec::new();
         for (port, (load, mailbox)) in loads.iter().zip(&wiring.mailboxes).enumerate() {
-            if load.asked && !plan.tx_only {
+            for (stream, before) in &load.before {
                 sides.push(Far {
                     port,
                     question: ReflectorCounters::question(
-                        &load::spec(plan, load, port, 0, wiring.times.run),
+                        &load::spec(plan, load, port, *stream, wiring.times.run),
                         mailbox.answers.nonce,
                     )?,
                     replies: Arc::clone(&mailbox.replies),
                     answers: Arc::clone(&mailbox.answers),
-                    before: load.before,
+                    before: *before,
                     after: None,
                 });
             }
@@ -99,9 +105,10 @@ impl FarSides {
     /// Asks those that answered before until they tell what they counted after this call. Nobody answers over a lost link.
     pub fn ask_after(&mut self, ports: &[OpenPort<'_>]) {
         let is_there = |far: &&mut Far| far.before.is_some() && !ports[far.port].tending.is_down();
+        let accounts: Vec<u64> = self.0.iter().filter_map(|far| Some(far.before?.account)).collect();
         for far in self.0.iter_mut().filter(is_there) {
             while far.answers.pop().is_some() {}
-            far.ask_for_all();
+            far.ask_for_all(&accounts);
         }
     }
 
@@ -137,7 +144,10 @@ impl FarSides {
 }
 
 impl Far {
-    fn ask_for_all(&mut self) {
+    /// Asks until all is told; of `accounts` those of others are late answers to earlier questions.
+    fn ask_for_all(&mut self, accounts: &[u64]) {
+        let own = self.before.map(|before| before.account);
+        let is_others = |account: u64| Some(account) != own && accounts.contains(&account);
         let mut waiting = Waiting::begin();
         let mut asked: Option<Instant> = None;
         let mut first = None;
@@ -147,7 +157,7 @@ impl Far {
                 asked = Some(Instant::now());
             }
             std::thread::sleep(Duration::from_millis(2));
-            if let Some(counters) = self.answers.pop() {
+            if let Some(counters) = self.answers.pop().filter(|told| !is_others(told.account)) {
                 let first = *first.get_or_insert(counters.generation);
                 if counters.generation.saturating_sub(first) >= FRESH {
                     self.after = Some(counters);
@@ -161,6 +171,52 @@ impl Far {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn far(before: Option<ReflectorCounters>, after: Option<ReflectorCounters>) -> Far {
+        Far {
+            port: 0,
+            question: Vec::new(),
+            replies: Arc::default(),
+            answers: Arc::new(Answers::to(0)),
+            before,
+            after,
+        }
+    }
+
+    /// What a reflector with this account tells, when it has received so many.
+    fn tells(account: u64, received: u64) -> Option<ReflectorCounters> {
+        let mut told = ReflectorCounters::default();
+        (told.account, told.received) = (account, received);
+        Some(told)
+    }
+
+    #[test]
+    fn several_far_sides_add_up_or_are_not_told_as_all() {
+        let [one, two] = [1, 2].map(|account| (tells(account, 100), tells(account, 600)));
+        let twice = FarSides([one, two, two].map(|(before, after)| far(before, after)).into());
+        let shown: Vec<_> = twice.told().shown().map(|(_, count)| *count).collect();
+        assert_eq!((twice.told().silent, shown), (0, vec![1000, 0]));
+        let half = FarSides([one, (None, None)].map(|(before, after)| far(before, after)).into());
+        assert_eq!((half.told().silent, half.told().shown().count()), (1, 0));
+    }
+
+    #[test]
+    fn what_another_far_side_tells_late_is_not_taken_for_its_own() {
+        let mut far = far(tells(2, 0), None);
+        let answers = Arc::clone(&far.answers);
+        for generation in [0, FRESH] {
+            for account in [1, 2] {
+                let mut told = tells(account, 7 * account).unwrap();
+                told.generation = generation;
+                let spec = wire::TemplateSpec::plain(0);
+                let mut frame = ReflectorCounters::question(&spec, answers.nonce).unwrap();
+                assert!(told.answer(&mut frame));
+                answers.take_from(&frame);
+            }
+        }
+        far.ask_for_all(&[1, 2]);
+        assert_eq!(far.after.map(|after| after.received), Some(14));
+    }
 
     #[test]
     fn a_far_side_that_does_not_tell_all_is_told_of() {

@@ -191,7 +191,7 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
         let far_missed = ending.ports.iter().map(|port| port.far_missed).sum();
         lose(&of_reflector(RX_MISSED), far_missed);
     }
-    for (name, count) in &job.told.counted {
+    for (name, count) in job.told.shown() {
         // The injector's own name, wherever it sits.
         let place = if name == FAULT_DROP {
             name.clone()

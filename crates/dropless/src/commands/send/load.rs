@@ -36,8 +36,8 @@ pub struct Load {
     pub to_mac: Vec<[u8; 6]>,
     /// Whether a neighbour was asked for its MAC address.
     pub asked: bool,
-    /// What the far side had counted before, if it said so.
-    pub before: Option<ReflectorCounters>,
+    /// The first stream to each far side that is asked, and what that side had counted before, if it said so.
+    pub before: Vec<(usize, Option<ReflectorCounters>)>,
     pub notes: Vec<Note>,
 }
 
@@ -111,7 +111,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         me: Addresses { mac, ips },
         to_mac: Vec::new(),
         asked: false,
-        before: None,
+        before: Vec::new(),
         notes,
     })
 }
@@ -153,8 +153,8 @@ pub fn find_neighbours<'e>(
     Ok(())
 }
 
-/// Asks the far side what it has counted so far. Seldomer each time: a kernel that nobody listens on answers each question
-/// with an error, and has few of these to give.
+/// Asks each far side what it has counted so far. Seldomer each time: a kernel that nobody listens on answers each question
+/// with an error, and has few of these to give. Behind one that is silent nobody waits for another.
 pub fn ask_before<'e>(
     plan: &SendPlan,
     (load, index): (&mut Load, usize),
@@ -162,14 +162,23 @@ pub fn ask_before<'e>(
     open: &mut OpenPort<'e>,
     interrupt: &Interrupt,
 ) -> Result<()> {
-    let nonce = crate::run::random();
-    let question = Question {
-        frame: &ReflectorCounters::question(&spec(plan, load, index, 0, 0), nonce)?,
-        me: &load.me,
-        waits: &asking::waits([50, 100, 150]),
-    };
-    let answer = |frame: &[u8]| ReflectorCounters::read(frame, nonce);
-    load.before = asking::over(open, dpdk, &question, &answer, interrupt)?;
+    let mut is_silent = false;
+    for stream in plan.far_sides() {
+        let nonce = crate::run::random();
+        let question = Question {
+            frame: &ReflectorCounters::question(&spec(plan, load, index, stream, 0), nonce)?,
+            me: &load.me,
+            waits: &asking::waits([50, 100, 150]),
+        };
+        let answer = |frame: &[u8]| ReflectorCounters::read(frame, nonce);
+        let before = if is_silent {
+            None
+        } else {
+            asking::over(open, dpdk, &question, &answer, interrupt)?
+        };
+        is_silent |= before.is_none();
+        load.before.push((stream, before));
+    }
     Ok(())
 }
 
