@@ -61,6 +61,17 @@ pub struct TooShort {
     pub mtu: u32,
 }
 
+/// Transmit queues of a port that nothing came back of, while something of its others did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unserved {
+    /// The port.
+    pub port: String,
+    /// How many of its queues.
+    pub queues: usize,
+    /// Packets that they sent.
+    pub packets: u64,
+}
+
 /// All the verdict is drawn from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
@@ -96,6 +107,8 @@ pub struct Evidence {
     pub removed: Vec<String>,
     /// Ports whose interface had too small an MTU for a while.
     pub too_short: Vec<TooShort>,
+    /// Ports with queues that their other end seems not to have.
+    pub unserved: Vec<Unserved>,
     /// Ports whose counters could not be read.
     pub unread: Vec<String>,
     /// Stalls of receivers; those shorter than their ring holds are ignored.

@@ -5,7 +5,7 @@ mod reason;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::evidence::{Evidence, Late, LinkLoss, Role, TooShort};
+pub use self::evidence::{Evidence, Late, LinkLoss, Role, TooShort, Unserved};
 pub use self::reason::Reason;
 use crate::note::Note;
 use crate::place::HOLD_NS;
@@ -69,6 +69,7 @@ impl Verdict {
         reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
         reasons.extend(evidence.removed.iter().cloned().map(Reason::PortRemoved));
         reasons.extend(evidence.too_short.iter().cloned().map(Reason::MtuLowered));
+        reasons.extend(evidence.unserved.iter().cloned().map(Reason::QueueUnserved));
         reasons.extend(evidence.unread.iter().cloned().map(Reason::CountersUnread));
         reasons.extend(stalls(evidence));
         reasons.extend(late(evidence.late));

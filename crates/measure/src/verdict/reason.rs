@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Late, LinkLoss, Role, TooShort};
+use super::{Late, LinkLoss, Role, TooShort, Unserved};
 use crate::imbalance::Imbalance;
 use crate::place::HOLD_NS;
 use crate::result::Stall;
@@ -47,6 +47,9 @@ pub enum Reason {
     /// The MTU of the interface below a port was lowered.
     #[error("the MTU of port {} was {} in the run, and its longest frames need {}: what was longer was thrown away, and counts as sent", .0.port, .0.mtu, .0.needed)]
     MtuLowered(TooShort),
+    /// The other end of a port seems to have fewer queues.
+    #[error("nothing came back of {} packets that port {} sent on {} of its queues, and of its others something did: its other end may have fewer; give both the same queues=N", format_count(.0.packets), .0.port, .0.queues)]
+    QueueUnserved(Unserved),
     /// What a port lost is not known.
     #[error("the counters of port {0} could not be read: what it lost is not known")]
     CountersUnread(String),
@@ -201,6 +204,7 @@ codes! {
     Self::LinkLost(_) => "link_lost"
     Self::PortRemoved(_) => "port_removed"
     Self::MtuLowered(_) => "mtu_lowered"
+    Self::QueueUnserved(_) => "queue_unserved"
     Self::CountersUnread(_) => "counters_unread"
     Self::ReceiverStalled { .. } => "receiver_stalled"
     Self::LateByStall(_) => "late_by_stall"

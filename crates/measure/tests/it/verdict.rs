@@ -1,7 +1,7 @@
 //! Every reason that makes a run invalid, and what must not.
 
 use measure::result::{PoolSummary, Stall};
-use measure::verdict::{Late, LinkLoss, Role, TooShort};
+use measure::verdict::{Late, LinkLoss, Role, TooShort, Unserved};
 use measure::{Evidence, Hindrance, Imbalance, Reason, Validity, Verdict};
 
 /// Evidence of a good run: 1 Mpps for 10 s, everything back.
@@ -459,6 +459,7 @@ fn each_reason_is_found_by_itself() {
         ("link_lost", Evidence { link_losses: vec![LinkLoss::default()], ..good() }),
         ("port_removed", Evidence { removed: port(), ..good() }),
         ("mtu_lowered", Evidence { too_short: vec![TooShort { port: String::new(), needed: 1500, mtu: 576 }], ..good() }),
+        ("queue_unserved", Evidence { unserved: vec![Unserved { port: "vhost:/v".into(), queues: 1, packets: 500 }], ..good() }),
         ("counters_unread", Evidence { unread: port(), ..good() }),
         ("receiver_stalled", Evidence { stalls: vec![stall.clone()], unexplained: 7, ..good() }),
         ("given_up_by_stall", Evidence { waited_for: Some(stall), far_gave_up: 9, ..good() }),

@@ -24,7 +24,9 @@ pub fn over<'e, V>(
     interrupt: &Interrupt,
 ) -> Result<Option<V>> {
     let stop = || interrupt.is_set();
-    let (value, tx) = match (open.tx.pop(), dpdk) {
+    // The first queue is the one that every other end has.
+    let first = (!open.tx.is_empty()).then(|| open.tx.remove(0));
+    let (value, tx) = match (first, dpdk) {
         (Some(Tx::Device(tx)), Some(dpdk)) => {
             let rx = open.rx.drain(..).filter_map(|rx| match rx {
                 Rx::Device(rx) => Some(DpdkReceive::new(dpdk.eal, rx, false)),
@@ -50,6 +52,6 @@ pub fn over<'e, V>(
         }
         _ => bail!("port {} has no queue to ask on; give --to-mac", open.uri),
     };
-    open.tx.push(tx);
+    open.tx.insert(0, tx);
     Ok(value)
 }

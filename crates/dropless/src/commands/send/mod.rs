@@ -11,6 +11,7 @@ mod making;
 mod phases;
 mod status;
 mod summary;
+mod unserved;
 mod wiring;
 
 use std::time::Duration;

@@ -12,6 +12,7 @@ use report::rundir::file;
 use wire::{FCS_LEN, Foreign};
 
 use super::active::ActiveSend;
+use super::unserved::unserved;
 use super::hindrance::{excused_ns, hindrance, sending_ns};
 use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
@@ -128,6 +129,7 @@ fn evidence(
         hindrance: hindrance(job, &ending.kept_stalls),
         is_answered: job.loads.iter().any(|load| load.asked),
         link_losses: ending.link_losses.clone(),
+        unserved: unserved(job, results),
         ..results.evidence(ledger, ending.evidence(role))
     }
 }
