@@ -19,6 +19,9 @@ pub const LOOK: Duration = Duration::from_millis(20);
 /// A memif handshake may take this long before it is begun anew: its other end may be kept from its core, and DPDK's is
 /// spoilt by a caller that leaves before its greeting.
 const HANDSHAKE: Duration = Duration::from_secs(1);
+/// After so many calls with several queues that a server took and ended it is called no oftener than that: it has fewer, and a
+/// caller that comes and goes can end its process, or ours. One that starts turns callers away, too.
+const TURNED_AWAY_MAX: u32 = 3;
 
 /// How long the other side may take to come.
 #[derive(Clone, Copy)]
@@ -224,6 +227,8 @@ pub struct Tending {
     /// Whether the link was away and came back since the look before the last.
     pub flapped: bool,
     tried: Instant,
+    /// Calls in a row that a server took and ended.
+    turned_away: u32,
 }
 
 impl Default for Tending {
@@ -235,6 +240,7 @@ impl Default for Tending {
             carrier_losses: None,
             flapped: false,
             tried: Instant::now(),
+            turned_away: 0,
         }
     }
 }
@@ -261,20 +267,59 @@ impl Tending {
         let Some(port) = port else { return };
         let traits = uri.kind.traits();
         let calls_again = traits.calls && !traits.calls_once;
-        let pause = match calls_again && port.is_started() {
-            // Whoever went is called at once, as it may be back already.
-            true if has_gone => Duration::ZERO,
-            // Not turned away, as a server that starts does it.
-            true if is_called(uri) => HANDSHAKE,
-            _ => LOOK,
-        };
+        let is_taken = calls_again && port.is_started();
+        let config = port.granted();
+        let pause = pause(
+            is_taken,
+            has_gone,
+            config.rx_queues.max(config.tx_queues),
+            self.turned_away,
+            || is_called(uri),
+        );
         if !up && calls_again && self.tried.elapsed() >= pause {
+            self.turned_away = if is_taken && !has_gone {
+                self.turned_away.saturating_add(1)
+            } else {
+                0
+            };
             let _ = port.stop();
             // Fails as long as nobody serves.
             let _ = port.start();
             self.tried = Instant::now();
         } else if up {
-            self.tried = Instant::now();
+            (self.tried, self.turned_away) = (Instant::now(), 0);
         }
+    }
+}
+
+/// How long after a call without a link the next one comes, where a server took it (`is_taken`) with so many queues.
+fn pause(
+    is_taken: bool,
+    has_gone: bool,
+    queues: u16,
+    turned_away: u32,
+    is_called: impl FnOnce() -> bool,
+) -> Duration {
+    match is_taken {
+        // Whoever went is called at once, as it may be back already.
+        true if has_gone => Duration::ZERO,
+        true if queues > 1 && turned_away >= TURNED_AWAY_MAX => HANDSHAKE,
+        // Not turned away, as a server that starts does it.
+        true if is_called() => HANDSHAKE,
+        _ => LOOK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_turns_several_queues_away_is_called_seldom() {
+        let pause = |is_taken, queues, turned_away| pause(is_taken, false, queues, turned_away, || false);
+        assert_eq!(pause(true, 2, TURNED_AWAY_MAX - 1), LOOK);
+        assert_eq!(pause(true, 2, TURNED_AWAY_MAX), HANDSHAKE);
+        assert_eq!(pause(true, 1, 100), LOOK);
+        assert_eq!(pause(false, 2, 100), LOOK, "nobody serves");
     }
 }
