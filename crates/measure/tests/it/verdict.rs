@@ -448,7 +448,7 @@ fn each_reason_is_found_by_itself() {
     let mut leaky = good();
     leaky.pools[0].0.leaked = 3;
     #[rustfmt::skip]
-    let each = [
+    let each = vec![
         ("unbalanced", Evidence { imbalances: vec![Imbalance::Arrived { frames: 5, classified: 4 }], ..good() }),
         ("nothing_sent", Evidence { role: Role::SendOnly, sent: 0, received: 0, ..good() }),
         ("nothing_received", Evidence { received: 0, ..good() }),
@@ -479,7 +479,7 @@ fn each_reason_is_found_by_itself() {
     for (code, evidence) in &each {
         only_reason(evidence, code);
     }
-    let mut tested = each.map(|(code, _)| code);
+    let mut tested: Vec<&str> = each.into_iter().map(|(code, _)| code).collect();
     tested.sort_unstable();
     let mut all: Vec<&str> = Reason::codes().collect();
     all.sort_unstable();
