@@ -1,10 +1,10 @@
 //! Where the bytes come from: a file, and what is compressed with gzip or Zstandard.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 type Source = Box<dyn Read + Send>;
 
@@ -35,11 +35,38 @@ pub fn decompressed(mut source: Source) -> io::Result<(Source, bool)> {
     let is_zstandard = is_skippable || head.starts_with(ZSTANDARD);
     let whole = Cursor::new(head).chain(source);
     let plain: Source = if is_gzip {
-        Box::new(MultiGzDecoder::new(BufReader::new(whole)))
+        Box::new(Gzip(Some(GzDecoder::new(BufReader::new(whole)))))
     } else if is_zstandard {
         Box::new(zstd::Decoder::new(whole)?)
     } else {
         Box::new(whole)
     };
     Ok((plain, is_gzip || is_zstandard))
+}
+
+/// All members of a file, one after the other. (flate2 takes whatever is behind the last one for the head of another, which is
+/// then said to end too soon.)
+struct Gzip<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let count = member.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            match member.get_mut().fill_buf()?.first() {
+                None => self.0 = None,
+                Some(first) if *first == GZIP[0] => {
+                    self.0 = self.0.take().map(|ended| GzDecoder::new(ended.into_inner()));
+                }
+                Some(_) => {
+                    let text =
+                        "something is behind the end of the gzip data; `gzip -dc` reads it without that";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                }
+            }
+        }
+        Ok(0)
+    }
 }

@@ -78,12 +78,22 @@ fn what_is_compressed_is_read_by_its_first_bytes() {
         })
         .collect();
     let (file, wanted) = ours(&samples);
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&file).unwrap();
-    let gzip = gzip.finish().unwrap();
+    let zipped = |bytes: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(bytes).unwrap();
+        gzip.finish().unwrap()
+    };
+    let gzip = zipped(&file);
     let zstandard = zstd::encode_all(&file[..], 1).unwrap();
     // As pzstd writes it: how long the next frame is, in a frame that is passed over.
     let skippable = [&[0x50, 0x2A, 0x4D, 0x18, 4, 0, 0, 0, 1, 2, 3, 4][..], &zstandard].concat();
+    let behind = read(&[&gzip[..], b"more"].concat(), 100);
+    assert_eq!(behind.0, wanted);
+    let told = behind.1.map(|error| error.to_string()).unwrap_or_default();
+    assert!(told.contains("behind the end of the gzip data"), "{told}");
+    let (one, other) = file.split_at(file.len() / 2);
+    let members = [zipped(one), zipped(other)].concat();
+    assert_eq!(read(&members, 100).0, wanted);
     for compressed in [gzip, zstandard, skippable] {
         let (got, error) = read(&compressed, 100);
         assert!(error.is_none(), "{error:?}");
