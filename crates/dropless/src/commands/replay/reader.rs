@@ -200,7 +200,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn all(&mut self, mut input: CaptureInput) -> Result<(), InputError> {
+    fn all(&mut self, mut input: CaptureInput) -> Result<()> {
         let (mut done, mut length) = (0, 0);
         while self.loops.is_none_or(|loops| done < loops) {
             let before = self.counters.packets.get();
@@ -211,15 +211,18 @@ impl Reading {
             if !self.once(&mut reader, input.len.is_none(), done * length)? {
                 break;
             }
+            let of = self.loops.map_or_else(String::new, |loops| format!(" of {loops}"));
+            ensure!(
+                done == 0 || self.counters.packets.get() > before,
+                "{} holds no packet any more: it was emptied before loop {}{of}; replay a copy that nobody writes to",
+                input.name,
+                done + 1
+            );
             length = reader.offset();
             self.counters.loop_bytes.set(length);
             done += 1;
             self.counters.loops.set(done);
             self.timetable.begin_again();
-            // A file that was emptied meanwhile is not read for ever.
-            if self.counters.packets.get() == before {
-                break;
-            }
         }
         Ok(())
     }
@@ -303,5 +306,50 @@ impl Reading {
             std::thread::sleep(LOOK_EVERY);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dataplane::replay::feed::feed;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_emptied_between_two_loops_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.pcap");
+        let head = [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 0xFFFF, 1];
+        let packet = [0, 0, 60, 60].into_iter().chain([0; 15]);
+        let words: Vec<u8> = head.into_iter().chain(packet).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(&path, &words).unwrap();
+        let input = CaptureInput::open(&path).unwrap();
+        let (filler, feed) = feed(4, 4096);
+        let mut reading = Reading {
+            finder: None,
+            filler,
+            timetable: Timetable::new(ReplayRate::Rate(measure::units::RateSpec::Max), None, None, None).unwrap(),
+            clock: Clock::from_calibration(0, 0, 1e9),
+            loops: None,
+            snapped: Snapped::Send,
+            longest: 1514,
+            padded: Vec::new(),
+            counters: Arc::default(),
+            stop: Arc::default(),
+        };
+        let counters = Arc::clone(&reading.counters);
+        let thread = std::thread::spawn(move || reading.all(input).map_err(|error| error.to_string()));
+        while counters.loops.get() < 3 {
+            feed.next().into_iter().for_each(|chunk| feed.give_back(chunk));
+        }
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(24).unwrap();
+        while !thread.is_finished() {
+            feed.next().into_iter().for_each(|chunk| feed.give_back(chunk));
+        }
+        let error = thread.join().unwrap().unwrap_err();
+        let loops = counters.loops.get();
+        assert_eq!(loops, counters.packets.get(), "an empty one is none");
+        let told = [&format!("before loop {};", loops + 1), "a.pcap holds no packet any more"];
+        assert!(told.iter().all(|words| error.contains(*words)), "{error}");
     }
 }
