@@ -209,6 +209,11 @@ impl CapturePlan {
         if let Some(files) = &self.files {
             ensure_about!(
                 "--files",
+                files.files != Some(0),
+                "--files 0 keeps none; give a number from 1 on, or leave it out to keep all"
+            );
+            ensure_about!(
+                "--files",
                 files.files.is_none() || files.rotates(),
                 "--files keeps the newest of several files: say with --file-size or --file-time when one ends"
             );

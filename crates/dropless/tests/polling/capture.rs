@@ -374,6 +374,9 @@ fn wrong_uses_are_one_line() {
     );
     refused(&["--snaplen", "3"], &["--snaplen 3", "14"]);
     refused(&["--to", "a.pcapng", "--files", "3"], &["--files", "--file-size"]);
+    let ring_of_none = ["--to", "a.pcapng", "--file-time", "1s", "--files", "0"];
+    refused(&ring_of_none, &["--files 0 keeps none"]);
+    refused(&["--direction", "in"], &["--direction", "--attach"]);
     refused(
         &["--to", "a.pcapng", "--file-size", "10k"],
         &["--file-size of 10000 bytes", "use 2MiB"],

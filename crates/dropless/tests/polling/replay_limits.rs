@@ -217,6 +217,7 @@ fn wrong_uses_are_one_line() {
     refused(&good, &["--rate", "fast"], &["fast", "x2"]);
     refused(&good, &["--rate", "50%"], &["percent", "link speed"]);
     refused(&good, &["--loop", "often"], &["--loop"]);
+    refused(&good, &["--loop-gap", "5s"], &["--loop-gap", "add --loop N"]);
     refused(&good, &["--buffer", "1k"], &["--buffer", "more"]);
     refused(&good, &["--max-frame", "20"], &["--max-frame 20"]);
     refused("-", &["--loop", "2"], &["--loop", "file"]);

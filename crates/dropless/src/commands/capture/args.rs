@@ -69,9 +69,9 @@ pub struct Args {
     /// Look into a running send, reflect, replay, forward or guard --port: its process, or its run directory
     #[arg(long, value_name = "RUN|PID", conflicts_with_all = OF_PORTS, help_heading = "Path")]
     pub attach: Option<String>,
-    /// What of its frames: those that it receives, those that it sends, or both
-    #[arg(long, value_enum, value_name = "WAY", default_value_t = Way::Both, requires = "attach", help_heading = "Path")]
-    pub direction: Way,
+    /// What of its frames: those that it receives, those that it sends, or both [default: both]
+    #[arg(long, value_enum, value_name = "WAY", help_heading = "Path")]
+    pub direction: Option<Way>,
     /// Further EAL arguments for DPDK, as one string
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
     pub eal: Option<String>,
@@ -185,6 +185,12 @@ pub enum Way {
 impl Args {
     /// The validated plan.
     pub fn plan(&self, attach: Option<AttachPlan>) -> Result<CapturePlan> {
+        // Not `requires` of clap, which asks for no --attach beside what --attach conflicts with.
+        ensure_about!(
+            "--direction",
+            self.direction.is_none() || attach.is_some(),
+            "--direction is of the run that --attach looks into, and ports have what arrives; leave it out"
+        );
         let ring = bytes(&self.ring_size, "--ring-size")?;
         let mut ports = parse_ports(&self.ports, "--port")?;
         if ports.is_empty() && attach.is_none() {

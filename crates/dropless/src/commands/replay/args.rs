@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::about::ensure_about;
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
@@ -91,6 +92,11 @@ impl Args {
             "forever" => 0,
             number => count(number, "--loop")?,
         };
+        ensure_about!(
+            "--loop-gap",
+            self.loop_gap.is_none() || loops != 1,
+            "--loop-gap lies between two loops, and there is one; add --loop N, or leave it out"
+        );
         let ports = parse_ports(std::slice::from_ref(&self.port), "--port")?;
         let plan = ReplayPlan {
             version: VERSION,
