@@ -10,6 +10,8 @@ use std::{io, ptr};
 const VERSION: i32 = 1;
 /// The kernel has not taken it yet (`TP_STATUS_SEND_REQUEST`).
 const SEND_REQUEST: u32 = 1;
+/// It has, and has not let go of it: the frame waits in a queue of the interface, or for its hardware (`TP_STATUS_SENDING`).
+const SENDING: u32 = 2;
 /// The protocol of a tag that the kernel has taken out of a frame: 802.1ad (`ETH_P_8021AD`).
 const SERVICE_TAG: u16 = 0x88A8;
 
@@ -65,17 +67,26 @@ impl Mapped {
 
     /// Frames that were given to the socket and that the kernel has not taken.
     pub fn unsent(&self) -> u64 {
+        self.in_state(SEND_REQUEST)
+    }
+
+    /// Frames that the kernel has taken from the socket and that have not left yet.
+    pub fn sending(&self) -> u64 {
+        self.in_state(SENDING)
+    }
+
+    fn in_state(&self, state: u32) -> u64 {
         let sending = self.shape.length();
-        let unsent = (0..self.shape.frames).filter(|frame| {
+        let those = (0..self.shape.frames).filter(|frame| {
             // SAFETY: within the mapping, which is aligned to pages, as the kernel wants frames aligned to 16; the status comes
             // first in a `tpacket2_hdr`. Kernel and driver change it meanwhile: it is read as an atomic.
             let status = unsafe {
                 let place = self.start.byte_add(sending + frame * self.shape.frame_size);
                 &*place.cast::<AtomicU32>()
             };
-            status.load(Ordering::Acquire) == SEND_REQUEST
+            status.load(Ordering::Acquire) == state
         });
-        unsent.count() as u64
+        those.count() as u64
     }
 }
 

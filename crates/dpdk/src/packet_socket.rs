@@ -62,6 +62,16 @@ impl PacketSockets {
         self.sockets.iter().map(|socket| socket.rings.unsent()).sum()
     }
 
+    /// Frames that the kernel took and that have not left yet: they wait in a queue of the interface.
+    pub fn sending(&self) -> u64 {
+        self.sockets.iter().map(|socket| socket.rings.sending()).sum()
+    }
+
+    /// Whether there is one.
+    pub fn are_some(&self) -> bool {
+        !self.sockets.is_empty()
+    }
+
     /// Whether a frame with an 802.1ad tag came, of those in the next `places` of each ring. The kernel hands the tag over apart
     /// from the frame, and the driver puts it back as one of 802.1Q (`rte_vlan_insert`).
     pub fn has_service_tag(&self, places: usize) -> bool {

@@ -14,6 +14,7 @@ use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rundir::RunDir;
 
+use super::departure::{self, Departure};
 use super::reader::{Came, ReadCounters, ReaderSide};
 use super::{FRAME_OVERHEAD, ReplayJob, summary};
 use crate::explain::Received;
@@ -53,6 +54,8 @@ pub struct ActiveReplay {
     feed: Feed,
     reader: Option<ReaderSide>,
     draining: Option<Waiting>,
+    pub departure: Departure,
+    next_look: Option<Ticks>,
     refusing: Refusing,
     /// When the end came, after the start of the run.
     pub ended: Duration,
@@ -126,6 +129,8 @@ impl ActiveReplay {
             feed,
             reader: Some(reader),
             draining: None,
+            departure: Departure::default(),
+            next_look: None,
             refusing: Refusing::default(),
             ended: Duration::ZERO,
         })
@@ -165,9 +170,10 @@ impl ActiveReplay {
     }
 
     /// Whether the port has sent all that was due.
-    fn is_out(&self, look: &Look<'_, '_>) -> bool {
-        let sent: u64 = look.ports.iter().map(|open| open.summary().tx_packets).sum();
-        self.counters.drained.get() == 1 && sent >= self.counters.sent.get()
+    fn is_out(&mut self, look: &Look<'_, '_>) -> bool {
+        let counters = &self.counters;
+        let all = counters.done.get() == 1 || counters.drained.get() == 1;
+        self.departure.look(look.ports, counters.sent.get(), all)
     }
 }
 
@@ -180,16 +186,26 @@ impl Active for ActiveReplay {
         if look.elapsed() > FILL && self.read.packets.get() > 0 {
             self.feed.prime();
         }
+        self.next_look = Some(departure::next_look(self.lasted(look), look));
         if self.draining.is_none() && self.is_over(look) {
+            self.is_out(look);
             (self.draining, self.ended) = (Some(Waiting::begin()), look.elapsed());
             return Next::Drain;
         }
-        let is_out = self.is_out(look) || look.worker_died;
-        let waited = self.draining.as_mut().map(|waiting| waiting.look(true));
-        match waited {
-            Some(waited) if is_out || waited >= DRAIN => Next::Stop,
-            _ => Next::GoOn,
+        let Some(waiting) = &mut self.draining else {
+            return Next::GoOn;
+        };
+        let waited = waiting.look(true);
+        let is_drained = self.counters.drained.get() == 1;
+        if self.is_out(look) && is_drained || look.worker_died || waited >= DRAIN {
+            Next::Stop
+        } else {
+            Next::GoOn
         }
+    }
+
+    fn wakes_at(&self) -> Option<Ticks> {
+        self.next_look
     }
 
     fn says(&mut self) -> Option<String> {
@@ -239,7 +255,8 @@ impl Active for ActiveReplay {
         state.total.lost = state.lost();
     }
 
-    fn joined(&mut self, _dir: &RunDir, _ports: &[OpenPort<'_>]) {
+    fn joined(&mut self, _dir: &RunDir, ports: &[OpenPort<'_>]) {
+        self.departure.end(ports, self.counters.sent.get());
         if let Some(reader) = self.reader.take() {
             self.came = reader.finish();
         }

@@ -2,6 +2,7 @@
 
 mod active;
 pub mod args;
+mod departure;
 mod pace;
 mod pauses;
 mod reader;

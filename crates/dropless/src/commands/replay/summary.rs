@@ -5,7 +5,7 @@ use measure::units::{LAYER1_OVERHEAD_BYTES, RateSpec, format_duration};
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, Clock, Hindrance, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
-    Stall, StarvedSummary, TimesSummary, Verdict, expect,
+    Stall, StarvedSummary, Ticks, TimesSummary, Verdict, expect,
 };
 use report::number::{count, counted};
 use report::published::State;
@@ -20,10 +20,9 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let (dir, counters) = (ending.dir, &job.counters);
     let ns = |ticks: u64| ending.clock.ns_from_ticks(ticks);
     let taken = counters.sent.get();
-    let took_ns = ns(counters
-        .last_ticks
-        .get()
-        .saturating_sub(counters.first_ticks.get()));
+    let first = Ticks(counters.first_ticks.get());
+    let taken_ns = ns(Ticks(counters.last_ticks.get()).since(first));
+    let took_ns = job.departure.lasted_ns(taken_ns, first, &ending.clock);
     let planned_ns = job.is_paced.then(|| ns(counters.due_ticks.get()));
     let result = job.result();
     // What came late was sent late by its input, whatever the worker could do.
@@ -63,7 +62,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         asked_pps,
         sending_ns,
         senders: 1,
-        hindrance: hindrance(job, &ending, overdue_ns),
+        hindrance: hindrance(job, &ending, (overdue_ns, took_ns - taken_ns)),
         link_losses: ending.link_losses.clone(),
         // Who ended a pipe of programs has ended the one that wrote, too.
         broken_input: job
@@ -81,11 +80,13 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     });
     ending.notes.extend(notes(job, &ending, (&ledger, &starved)));
     ending.notes.extend(silence);
+    ending.notes.extend(job.departure.untold().filter(|_| !job.is_paced));
     let planned = planned_ns.filter(|_| verdict.reasons.is_empty());
     ending
         .notes
         .extend(planned.and_then(|planned_ns| behind(taken, planned_ns, took_ns)));
-    let rate_tx_pps = per_second(ledger.left, took_ns).unwrap_or(0.0);
+    let gone = ledger.left.saturating_sub(job.departure.waiting);
+    let rate_tx_pps = per_second(gone, took_ns).unwrap_or(0.0);
     let mean_bytes = counters.wire_bytes.get() as f64 / taken.max(1) as f64;
     let mut summary = ReplaySummary {
         run: dir.path().display().to_string(),
@@ -138,9 +139,9 @@ fn starved(job: &ActiveReplay, fed_late_ns: u64, silent_ns: Option<u64>) -> (Sta
     (starved, note)
 }
 
-/// What kept the packets from leaving, the oldest of which was overdue by so much at the end: what was held up before was
-/// caught up on.
-fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, overdue_ns: u64) -> Hindrance {
+/// What kept the packets from leaving, the oldest of which was overdue by so much at the end, and the last of which waited for
+/// so long below the port: what was held up before was caught up on.
+fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, (overdue_ns, below_ns): (u64, u64)) -> Hindrance {
     let medium = job.plan.machine.ports[job.place.port].kind.traits().medium;
     let ended_ns = job.ended.as_nanos() as u64;
     let from_ns = if overdue_ns > 0 {
@@ -162,7 +163,7 @@ fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, overdue_ns: u64) -> Hindra
     Hindrance {
         // In a stall between two looks at a full queue that was full for sure.
         stalled_ns: stalled_ns.saturating_sub(full_ns),
-        full_ns,
+        full_ns: full_ns + below_ns,
     }
 }
 

@@ -155,6 +155,21 @@ impl OpenPort<'_> {
         sockets.send_the_rest() && sockets.unsent() > 0
     }
 
+    /// Whether it says when what its driver took has left.
+    pub fn tells_departure(&self) -> bool {
+        self.traits().counts_on_wire || self.kernel.sockets().are_some()
+    }
+
+    /// Whether what its driver took has yet to be sent, by an interface of the kernel.
+    pub fn sends_by_interface(&self) -> bool {
+        self.traits().medium == Medium::SharedInterface
+    }
+
+    /// Frames that it counts as sent and that wait below it, in a queue of the kernel's interface.
+    pub fn waiting_below(&self) -> u64 {
+        self.kernel.sockets().sending()
+    }
+
     /// The run has ended: what the kernel has not taken from it is not sent.
     pub fn give_the_rest_up(&mut self) {
         let sockets = self.kernel.sockets();

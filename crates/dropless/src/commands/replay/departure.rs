@@ -1,0 +1,114 @@
+//! When the port had sent what its driver took: a queue below it may hold that for longer than the driver needed.
+
+use std::time::Duration;
+
+use measure::verdict::OFFERED_TOLERANCE;
+use measure::{Clock, Note, Ticks};
+use report::number::count;
+
+use crate::run::clock::now;
+use crate::run::control::Look;
+use crate::run::open::OpenPort;
+use crate::run::workers::STALL_NS;
+
+/// Control looks once in this part of the time that it has lasted: no rate is wrong by more.
+const LOOKS: u32 = 1000;
+/// And no more often.
+const LOOK_MIN: Duration = Duration::from_millis(1);
+
+/// What is known of when packets left.
+#[derive(Default)]
+pub struct Departure {
+    /// When they were seen to have left, or last to have not.
+    at: Option<Ticks>,
+    is_over: bool,
+    /// Packets that the port counts as sent and that had not left when nobody waited any more.
+    pub waiting: u64,
+    /// All of them had room in a queue of so many, and the port does not say when they left it.
+    untold: Option<u64>,
+}
+
+impl Departure {
+    /// One look more, when the driver has taken `taken`, `all` of which are.
+    pub fn look(&mut self, ports: &[OpenPort<'_>], taken: u64, all: bool) -> bool {
+        let mut counted = 0;
+        self.waiting = 0;
+        for open in ports {
+            counted += open.summary().tx_packets;
+            self.waiting += open.waiting_below();
+        }
+        self.note(all && counted >= taken && self.waiting == 0, now());
+        self.is_over
+    }
+
+    fn note(&mut self, is_over: bool, at: Ticks) {
+        if !self.is_over {
+            (self.is_over, self.at) = (is_over, Some(at));
+        }
+    }
+
+    /// Nobody waits any more for what is left of `taken`.
+    pub fn end(&mut self, ports: &[OpenPort<'_>], taken: u64) {
+        self.look(ports, taken, true);
+        if !ports.iter().any(OpenPort::tells_departure) {
+            self.at = None;
+            let room = ports.iter().map(OpenPort::tx_room).sum();
+            let is_below = ports.iter().any(OpenPort::sends_by_interface);
+            self.untold = Some(room).filter(|room| is_below && taken <= *room);
+        }
+    }
+
+    /// From when `first` was taken until the last one had left, ns, where the driver needed `took_ns`: as control looks no more
+    /// often, a little later is nothing to speak of.
+    pub fn lasted_ns(&self, took_ns: u64, first: Ticks, clock: &Clock) -> u64 {
+        let least_ns = STALL_NS.min((took_ns as f64 * OFFERED_TOLERANCE) as u64);
+        let left_ns = self.at.map_or(0, |at| clock.ns_from_ticks(at.since(first)));
+        if left_ns > took_ns + least_ns {
+            left_ns
+        } else {
+            took_ns
+        }
+    }
+
+    /// That there is no better rate than that at which the driver took them.
+    pub fn untold(&self) -> Option<Note> {
+        let room = self.untold?;
+        let text = format!(
+            "the rate is that at which the driver took the packets: its queue has room for {}, and does not tell when they left it; send more of them (--loop) for a rate of the interface",
+            count(room)
+        );
+        Some(Note::new("rate_as_taken", text))
+    }
+}
+
+/// When the next look is due of one that has sent for so long.
+pub fn next_look(lasted: Duration, look: &Look<'_, '_>) -> Ticks {
+    let step = (lasted / LOOKS).max(LOOK_MIN);
+    now().after(look.clock.ticks_from_ns(step.as_nanos() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sending_lasts_until_the_last_packet_has_left() {
+        let clock = Clock::from_calibration(0, 0, 1e9);
+        let lasted = |took_ns, seen: &[(bool, u64)]| {
+            let mut departure = Departure::default();
+            for (is_over, at) in seen {
+                departure.note(*is_over, Ticks(*at));
+            }
+            departure.lasted_ns(took_ns, Ticks(1000), &clock)
+        };
+        let (us, ms) = (1_000, 1_000_000);
+        assert_eq!(lasted(500 * us, &[]), 500 * us, "the port says nothing");
+        let queued = [(false, ms), (false, 2 * ms), (true, 500 * ms + 1000), (true, 900 * ms)];
+        assert_eq!(lasted(500 * us, &queued), 500 * ms);
+        // Nobody waits for what leaves later than that.
+        assert_eq!(lasted(500 * us, &queued[..2]), 2 * ms - 1000);
+        // As late as control looks.
+        assert_eq!(lasted(1000 * ms, &[(true, 1001 * ms)]), 1000 * ms);
+        assert_eq!(lasted(1000 * ms, &[(true, 1001 * ms + 1001)]), 1001 * ms + 1);
+    }
+}
