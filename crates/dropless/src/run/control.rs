@@ -167,6 +167,14 @@ impl<'w, 'e> Watch<'w, 'e> {
         }
     }
 
+    /// What ports lose from now on belongs to the run, and is explained.
+    pub fn begin(&mut self) {
+        self.look.ports.iter_mut().for_each(OpenPort::begin);
+        if let Some(explainer) = &mut self.explainer {
+            explainer.look(self.look.ports);
+        }
+    }
+
     /// Takes the run through its phases.
     pub fn run<J: Active>(
         &mut self,
@@ -197,10 +205,8 @@ impl<'w, 'e> Watch<'w, 'e> {
         if has_schedule {
             self.late_ns = self.look.elapsed().as_nanos() as u64;
         }
-        self.look.ports.iter_mut().for_each(OpenPort::begin);
-        // From here on it looks at what belongs to the run.
-        if let Some(explainer) = &mut self.explainer {
-            explainer.look(self.look.ports);
+        if !J::COUNTS_EARLY {
+            self.begin();
         }
         self.notice(running);
         let begins = job.ready(&self.look);

@@ -193,6 +193,8 @@ pub trait Job {
 pub trait Active {
     /// What it comes to.
     type Summary: Summary;
+    /// What its workers move before the run begins is in its totals: so is what ports lose of that.
+    const COUNTS_EARLY: bool = false;
 
     /// All workers of a job with a schedule poll, and nothing is sent yet; the result is lines for whoever looks on.
     fn ready(&mut self, _look: &Look<'_, '_>) -> Option<String> {
@@ -379,6 +381,9 @@ impl<'r, 'e> Run<'r, 'e> {
             // The scope waits for the workers, whatever ends this: an error, or a panic.
             let _stop = AtEnd(|| control.set(dataplane::Phase::Stop));
             let allowed = (self.pools.map(Pools::eal), kept);
+            if J::Active::COUNTS_EARLY {
+                watch.begin();
+            }
             let running = Running::start(
                 scope,
                 allowed,

@@ -105,6 +105,32 @@ fn what_the_other_end_does_not_take_is_lost_and_counted() {
     assert_eq!(run.code, Some(1), "{run}");
 }
 
+/// What came before the run began is in its totals: so is what was lost of that.
+#[test]
+fn what_is_lost_before_the_run_begins_is_not_forwarded() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    path.right.ip(&["link", "set", "r0", "mtu", "600"]);
+    let strange = ["lladdr", "02:00:00:00:00:77", "dev", "l0"];
+    path.left
+        .ip(&[&["neigh", "add", "10.77.0.2"], &strange[..]].concat());
+    let ask = ["-q", "-s", "800", "-i", "0.001", "-w", "20", "10.77.0.2"];
+    let _asking = path.left.spawn("ping", &ask);
+    let run = interrupted(path.forward(&lab, "xdp", &[]));
+    let came = run.number("received");
+    assert!(came > 0 && run.stdout.contains("came_early"), "{run}");
+    assert_eq!(
+        (
+            run.number("forwarded"),
+            charged(&run.json()["ledger"], "tx_dropped")
+        ),
+        (0, came),
+        "{run}"
+    );
+}
+
 /// A tap's driver takes no frame that is longer than its MTU, and then none behind it.
 #[test]
 fn what_is_too_long_for_a_tap_keeps_nothing_else_from_it() {

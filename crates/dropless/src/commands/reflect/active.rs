@@ -71,6 +71,13 @@ impl Total {
     }
 }
 
+impl Total {
+    /// What left of it.
+    pub fn left(&self) -> u64 {
+        self.returned.saturating_sub(self.tx_lost)
+    }
+}
+
 impl Counted for Total {
     const COLUMNS: &'static [Column<Self>] = &[
         ("rx_packets", |total| total.received),
@@ -183,10 +190,17 @@ fn own_mac(traits: PortTraits) -> OwnMac {
 
 impl Active for ActiveReflect {
     type Summary = measure::ReflectSummary;
+    const COUNTS_EARLY: bool = true;
 
     fn ready(&mut self, look: &Look<'_, '_>) -> Option<String> {
         Some(self.course.begin("reflecting on", look, || {
-            let early = Total::of(&self.sides);
+            // In this order: what is lost between the two is in a row.
+            let lost = Total::default().with(look.ports);
+            let early = Total {
+                missed: lost.missed,
+                tx_lost: lost.tx_lost,
+                ..Total::of(&self.sides)
+            };
             self.rows.begin(early);
             early.received
         }))

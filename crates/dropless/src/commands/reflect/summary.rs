@@ -36,7 +36,7 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
         dropped: drops(&job.sides),
         faults: faults(&job.sides),
         rate_rx_pps: (total.received - job.rows.early.received) as f64 / seconds,
-        rate_tx_pps: ledger.left.saturating_sub(job.rows.early.returned) as f64 / seconds,
+        rate_tx_pps: ledger.left.saturating_sub(job.rows.early.left()) as f64 / seconds,
         duration_s: seconds,
         ports: ports(job, &ending.ports),
         queues: job.queues(),

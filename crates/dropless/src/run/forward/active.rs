@@ -104,6 +104,13 @@ impl Total {
     }
 }
 
+impl Total {
+    /// What left of it.
+    pub fn left(&self) -> u64 {
+        self.forwarded.saturating_sub(self.tx_lost)
+    }
+}
+
 impl Counted for Total {
     const COLUMNS: &'static [Column<Self>] = &[
         ("rx_packets", |total| total.received),
@@ -245,10 +252,17 @@ fn rewrite(plan: &ForwardPlan, to: usize, mac: [u8; 6]) -> Rewrite {
 
 impl<J: Judges> Active for ActiveForward<J> {
     type Summary = J::Summary;
+    const COUNTS_EARLY: bool = true;
 
     fn ready(&mut self, look: &Look<'_, '_>) -> Option<String> {
         let begins = self.course.begin(J::DOING, look, || {
-            let early = Total::of(&self.sides, None);
+            // In this order: what is lost between the two is in a row.
+            let lost = Total::default().with(look.ports);
+            let early = Total {
+                missed: lost.missed,
+                tx_lost: lost.tx_lost,
+                ..Total::of(&self.sides, None)
+            };
             self.rows.begin(early);
             early.received
         });

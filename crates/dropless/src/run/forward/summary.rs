@@ -102,7 +102,7 @@ pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> F
         rules,
         flows,
         rate_rx_pps: (total.received - job.rows.early.received) as f64 / seconds,
-        rate_tx_pps: together.left.saturating_sub(job.rows.early.forwarded) as f64 / seconds,
+        rate_tx_pps: together.left.saturating_sub(job.rows.early.left()) as f64 / seconds,
         duration_s: seconds,
         ports: ports(job, &ending),
         queues: job.queues(),

@@ -13,7 +13,7 @@ use crate::run::below::Below;
 use crate::run::kernel_port::KernelPort;
 
 impl OpenPort<'_> {
-    /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
+    /// What its counters lose from now on belongs to the run: what is to come is in its totals.
     pub fn begin(&mut self) {
         self.before = self.counted();
         self.kernel.begin(&self.uri);
