@@ -27,8 +27,8 @@ pub struct Explainer {
     recorder: Option<Recorder>,
     untraced: Option<String>,
     polled: Vec<Polled>,
-    /// Of each port what it has missed so far, and when that was read.
-    last: Vec<(Ticks, u64)>,
+    /// Of each port what it has received and missed so far, and when that was read.
+    last: Vec<(Ticks, [u64; 2])>,
     missed: Vec<MissedPackets>,
     /// All of them.
     missed_count: u64,
@@ -93,7 +93,10 @@ impl Explainer {
             recorder,
             untraced,
             polled: cores.iter().zip(published).zip(stalls).map(Polled::new).collect(),
-            last: ports.iter().map(|open| (now(), open.rx_missed())).collect(),
+            last: ports
+                .iter()
+                .map(|open| (now(), open.received_and_missed()))
+                .collect(),
             missed: Vec::new(),
             missed_count: 0,
             threshold_ns: plan.pause_ns,
@@ -108,9 +111,9 @@ impl Explainer {
         for (port, (open, last)) in ports.iter().zip(&mut self.last).enumerate() {
             // What was counted happened between the moment before the last reading and the one after this.
             let before = now();
-            let total = open.rx_missed();
-            if total > last.1 {
-                let count = total - last.1;
+            let total = open.received_and_missed();
+            let [received, count] = [0, 1].map(|which| total[which].saturating_sub(last.1[which]));
+            if count > 0 {
                 self.missed_count += count;
                 if self.missed.len() < MISSED_MAX {
                     self.missed.push(MissedPackets {
@@ -118,6 +121,7 @@ impl Explainer {
                         from: last.0,
                         to: now(),
                         count,
+                        received,
                     });
                 }
             }

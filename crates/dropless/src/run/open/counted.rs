@@ -72,6 +72,12 @@ impl OpenPort<'_> {
         self.counted().imissed.saturating_sub(self.before.imissed)
     }
 
+    /// The same, and before it the frames that came through it.
+    pub fn received_and_missed(&self) -> [u64; 2] {
+        let stats = self.counted();
+        [stats.ipackets, stats.imissed.saturating_sub(self.before.imissed)]
+    }
+
     /// Frames that were lost on their way into the run: nobody had room for them, or a buffer.
     pub fn rx_lost(&self) -> u64 {
         let (stats, before) = (self.counted(), &self.before);
