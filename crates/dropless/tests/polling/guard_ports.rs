@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::attach::{assert_balanced, attach};
 use crate::forward::{PINGS, Path, assert_adds_up};
-use crate::guard::{FLOODS, LEGITIMATE, OURS, RULE, met, packets, udp};
+use crate::guard::{LEGITIMATE, OURS, RULE, floods, met, packets, udp};
 use crate::support::pcap_file::{Made, PLAIN};
 use crate::support::wire::interrupted;
 use crate::support::{Finished, Lab, Need, Running, require, until};
@@ -52,21 +52,17 @@ impl Guarded {
         running
     }
 
-    /// The left end sends `packets`, so many times over.
-    fn send(&self, lab: &Lab, packets: &[Made], times: u64) {
+    /// The left end sends these packets.
+    fn send(&self, lab: &Lab, packets: &[Made]) {
         let file = PLAIN.write(lab, "sent.pcap", packets);
-        let times = times.to_string();
-        let all = ["replay", &file, "--json", "--port", "packet:l0", "--loop", &times];
+        let all = ["replay", &file, "--json", "--port", "packet:l0"];
         let sent = lab.dropless(&all).within(&self.path.left).run();
-        assert_eq!(
-            sent.number("ports.0.tx_packets"),
-            packets.len() as u64 * times.parse::<u64>().expect("a number"),
-            "{sent}"
-        );
+        assert_eq!(sent.number("ports.0.tx_packets"), packets.len() as u64, "{sent}");
     }
 
-    fn floods(&self, lab: &Lab) {
-        self.send(lab, &packets(self.mac, 20_000), FLOODS);
+    fn floods(&self, lab: &Lab, guard: &Running) -> u64 {
+        let packets = packets(self.mac, 20_000);
+        floods(guard, || self.send(lab, &packets))
     }
 
     /// What a counter of the right kernel says.
@@ -123,7 +119,7 @@ fn the_flood_ends_and_legitimate_packets_arrive(kind: &str) {
     let Some(lab) = require(&NEEDS) else { return };
     let guarded = Guarded::new(&lab);
     let running = guarded.start(&lab, kind, &["--expire", "30s"]);
-    guarded.floods(&lab);
+    let floods = guarded.floods(&lab, &running);
     let run = interrupted(running);
     let (lost, json) = (assert_sound(&run), run.json());
     assert_eq!(rules(&run), [RULE], "{run}");
@@ -135,7 +131,7 @@ fn the_flood_ends_and_legitimate_packets_arrive(kind: &str) {
     assert!(after.is_some_and(|after| after > 0.0), "{run}");
     // All that were sent passed the rules, or were lost at a place that says so; nothing else was lost for them.
     let (sent, passed, got) = (
-        LEGITIMATE * FLOODS,
+        LEGITIMATE * floods,
         met(judged, "dport 4433"),
         guarded.counted("ours"),
     );
@@ -164,7 +160,7 @@ fn a_dry_run_between_ports_blocks_nothing() {
     let running = guarded.start(&lab, "packet", &["--dry-run"]);
     // It can be looked into, as whatever forwards.
     let tap = attach(&lab, &running, &[]);
-    guarded.floods(&lab);
+    guarded.floods(&lab, &running);
     let run = interrupted(running);
     let seen = tap.wait(LIMIT);
     assert_balanced(&seen);
@@ -180,7 +176,7 @@ fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
     let Some(lab) = require(&NEEDS) else { return };
     let guarded = Guarded::new(&lab);
     let mut running = guarded.start(&lab, "packet", &["--expire", "2s"]);
-    guarded.floods(&lab);
+    guarded.floods(&lab, &running);
     running.wait_for("no longer blocked", LIMIT);
     // What looks like the flood passes again.
     let stragglers: Vec<Made> = (0..STRAGGLERS)
@@ -192,7 +188,7 @@ fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
     // The workers take other rules over before this is said, or soon after.
     let passes = || {
         let before = guarded.counted("later");
-        guarded.send(&lab, &stragglers, 1);
+        guarded.send(&lab, &stragglers);
         guarded.counted("later") == before + STRAGGLERS
     };
     assert!(until(LIMIT, passes), "{}", running.stderr());
@@ -201,7 +197,7 @@ fn a_rule_between_ports_expires_and_own_rules_are_read_again() {
     running.signal(Signal::SIGHUP);
     running.wait_for("in force", LIMIT);
     let before = guarded.counted("later");
-    guarded.send(&lab, &stragglers, 1);
+    guarded.send(&lab, &stragglers);
     assert_eq!(guarded.counted("later"), before, "{}", running.stderr());
     let run = interrupted(running);
     assert_sound(&run);
