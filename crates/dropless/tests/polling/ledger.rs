@@ -431,10 +431,10 @@ fn what_leaves_after_the_end_is_in_a_row_too() {
             .arg("--backlog")
             .arg(backlog)
             .spawn();
-        // It stands still from its beginning until after its end: what was due meanwhile is late, or never sent.
+        // It says so after a second, and stands still until after its end: what was due meanwhile is late, or never sent.
         running.wait_for("sending", LIMIT);
         running.signal(Signal::SIGSTOP);
-        std::thread::sleep(Duration::from_millis(1600));
+        std::thread::sleep(Duration::from_millis(800));
         running.signal(Signal::SIGCONT);
         let run = running.wait(LIMIT);
         assert_rows_add_up(&lab, &run);
