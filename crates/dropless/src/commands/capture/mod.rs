@@ -50,7 +50,9 @@ const WHOLE: u32 = 262_144;
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let found = args.attach.as_deref().map(attach::find).transpose()?;
-    let attach = found.as_ref().map(|found| attach::plan(found, args.direction.unwrap_or(Way::Both)));
+    let attach = found
+        .as_ref()
+        .map(|found| attach::plan(found, args.direction.unwrap_or(Way::Both)));
     let mut plan = args.plan(attach)?;
     check_memory(&plan.ring)?;
     if let Some(files) = &plan.files {

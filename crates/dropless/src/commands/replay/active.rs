@@ -204,10 +204,6 @@ impl Active for ActiveReplay {
         }
     }
 
-    fn wakes_at(&self) -> Option<Ticks> {
-        self.next_look
-    }
-
     fn says(&mut self) -> Option<String> {
         let reader = self.reader.as_mut().filter(|_| self.counters.sent.get() > 0)?;
         reader.pauses.line(self.counters.due_ticks.get())
@@ -218,8 +214,9 @@ impl Active for ActiveReplay {
         let lasts = self
             .plan
             .duration_ns
-            .filter(|_| first > 0 && self.draining.is_none())?;
-        Some(Ticks(first).after(self.clock.ticks_until_ns(lasts)))
+            .filter(|_| first > 0 && self.draining.is_none());
+        let ends = lasts.map(|lasts| Ticks(first).after(self.clock.ticks_until_ns(lasts)));
+        self.next_look.into_iter().chain(ends).min()
     }
 
     fn status(&self, _look: &Look<'_, '_>) -> State {

@@ -103,7 +103,12 @@ mod tests {
         };
         let (us, ms) = (1_000, 1_000_000);
         assert_eq!(lasted(500 * us, &[]), 500 * us, "the port says nothing");
-        let queued = [(false, ms), (false, 2 * ms), (true, 500 * ms + 1000), (true, 900 * ms)];
+        let queued = [
+            (false, ms),
+            (false, 2 * ms),
+            (true, 500 * ms + 1000),
+            (true, 900 * ms),
+        ];
         assert_eq!(lasted(500 * us, &queued), 500 * ms);
         // Nobody waits for what leaves later than that.
         assert_eq!(lasted(500 * us, &queued[..2]), 2 * ms - 1000);

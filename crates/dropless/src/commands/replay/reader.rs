@@ -211,7 +211,9 @@ impl Reading {
             if !self.once(&mut reader, input.len.is_none(), done * length)? {
                 break;
             }
-            let of = self.loops.map_or_else(String::new, |loops| format!(" of {loops}"));
+            let of = self
+                .loops
+                .map_or_else(String::new, |loops| format!(" of {loops}"));
             ensure!(
                 done == 0 || self.counters.packets.get() > before,
                 "{} holds no packet any more: it was emptied before loop {}{of}; replay a copy that nobody writes to",
@@ -321,14 +323,19 @@ mod tests {
         let path = dir.path().join("a.pcap");
         let head = [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 0xFFFF, 1];
         let packet = [0, 0, 60, 60].into_iter().chain([0; 15]);
-        let words: Vec<u8> = head.into_iter().chain(packet).flat_map(u32::to_le_bytes).collect();
+        let words: Vec<u8> = head
+            .into_iter()
+            .chain(packet)
+            .flat_map(u32::to_le_bytes)
+            .collect();
         std::fs::write(&path, &words).unwrap();
         let input = CaptureInput::open(&path).unwrap();
         let (filler, feed) = feed(4, 4096);
         let mut reading = Reading {
             finder: None,
             filler,
-            timetable: Timetable::new(ReplayRate::Rate(measure::units::RateSpec::Max), None, None, None).unwrap(),
+            timetable: Timetable::new(ReplayRate::Rate(measure::units::RateSpec::Max), None, None, None)
+                .unwrap(),
             clock: Clock::from_calibration(0, 0, 1e9),
             loops: None,
             snapped: Snapped::Send,
@@ -342,14 +349,22 @@ mod tests {
         while counters.loops.get() < 3 {
             feed.next().into_iter().for_each(|chunk| feed.give_back(chunk));
         }
-        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(24).unwrap();
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(24)
+            .unwrap();
         while !thread.is_finished() {
             feed.next().into_iter().for_each(|chunk| feed.give_back(chunk));
         }
         let error = thread.join().unwrap().unwrap_err();
         let loops = counters.loops.get();
         assert_eq!(loops, counters.packets.get(), "an empty one is none");
-        let told = [&format!("before loop {};", loops + 1), "a.pcap holds no packet any more"];
+        let told = [
+            &format!("before loop {};", loops + 1),
+            "a.pcap holds no packet any more",
+        ];
         assert!(told.iter().all(|words| error.contains(*words)), "{error}");
     }
 }

@@ -80,7 +80,9 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     });
     ending.notes.extend(notes(job, &ending, (&ledger, &starved)));
     ending.notes.extend(silence);
-    ending.notes.extend(job.departure.untold().filter(|_| !job.is_paced));
+    ending
+        .notes
+        .extend(job.departure.untold().filter(|_| !job.is_paced));
     let planned = planned_ns.filter(|_| verdict.reasons.is_empty());
     ending
         .notes

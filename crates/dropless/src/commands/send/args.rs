@@ -218,8 +218,13 @@ mod tests {
 
     #[test]
     fn a_port_does_not_send_on_more_queues_than_it_is_given() {
-        let refusal = |port: &str| plan(&["--tx-queues", "2", "--port", port]).map_err(|error| format!("{error:#}"));
-        assert!(refusal("ring,queues=1").unwrap_err().contains("write queues=2 there"));
+        let refusal =
+            |port: &str| plan(&["--tx-queues", "2", "--port", port]).map_err(|error| format!("{error:#}"));
+        assert!(
+            refusal("ring,queues=1")
+                .unwrap_err()
+                .contains("write queues=2 there")
+        );
         assert!(refusal("ring,queues=2").is_ok() && refusal("ring").is_ok());
     }
 

@@ -105,7 +105,11 @@ impl FarSides {
     /// Asks those that answered before until they tell what they counted after this call. Nobody answers over a lost link.
     pub fn ask_after(&mut self, ports: &[OpenPort<'_>]) {
         let is_there = |far: &&mut Far| far.before.is_some() && !ports[far.port].tending.is_down();
-        let accounts: Vec<u64> = self.0.iter().filter_map(|far| Some(far.before?.account)).collect();
+        let accounts: Vec<u64> = self
+            .0
+            .iter()
+            .filter_map(|far| Some(far.before?.account))
+            .collect();
         for far in self.0.iter_mut().filter(is_there) {
             while far.answers.pop().is_some() {}
             far.ask_for_all(&accounts);
@@ -196,7 +200,11 @@ mod tests {
         let twice = FarSides([one, two, two].map(|(before, after)| far(before, after)).into());
         let shown: Vec<_> = twice.told().shown().map(|(_, count)| *count).collect();
         assert_eq!((twice.told().silent, shown), (0, vec![1000, 0]));
-        let half = FarSides([one, (None, None)].map(|(before, after)| far(before, after)).into());
+        let half = FarSides(
+            [one, (None, None)]
+                .map(|(before, after)| far(before, after))
+                .into(),
+        );
         assert_eq!((half.told().silent, half.told().shown().count()), (1, 0));
     }
 

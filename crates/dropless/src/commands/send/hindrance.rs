@@ -97,7 +97,10 @@ fn excused_of_count_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
     let first = first.filter(|ticks| *ticks > 0).min().unwrap_or(0);
     let begun_ns = clock.ns_from_ticks(first.saturating_sub(start.0));
     let gaps = gaps(job);
-    let late_ns = gaps.max.unwrap_or(0).saturating_sub(gaps.asked.unwrap_or(0.0) as u64);
+    let late_ns = gaps
+        .max
+        .unwrap_or(0)
+        .saturating_sub(gaps.asked.unwrap_or(0.0) as u64);
     let since_first = |stall: &Stall| stall.within(sending_ns(job)) - stall.within(begun_ns);
     let full_ns = job.wiring.send.iter().map(|side| full_ns(job, side)).max();
     let own_ns = own_fault_ns(late_ns, stalled_ns(job, stalls, &since_first));

@@ -5,17 +5,15 @@ use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
 use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Late, Role};
-use measure::{
-    GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict, WorkerSummary, expect,
-};
+use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict, WorkerSummary, expect};
 use report::rundir::file;
 use wire::{FCS_LEN, Foreign};
 
 use super::active::ActiveSend;
-use super::unserved::unserved;
 use super::hindrance::{excused_ns, hindrance, sending_ns};
 use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
+use super::unserved::unserved;
 use crate::run::close::Ending;
 use crate::run::kernel_port;
 

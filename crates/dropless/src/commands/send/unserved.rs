@@ -13,7 +13,10 @@ const PACKETS_MIN: u64 = 16;
 /// Of each port whose other end is a program, the queues that seem not to be served.
 pub fn unserved(job: &ActiveSend, results: &Results<'_>) -> Vec<Unserved> {
     let came = |lane: usize| -> u64 {
-        let lanes = results.receive.iter().filter_map(|receive| receive.lanes.get(lane));
+        let lanes = results
+            .receive
+            .iter()
+            .filter_map(|receive| receive.lanes.get(lane));
         lanes.map(LaneResult::probes).sum()
     };
     let of_port = |port: usize| -> Vec<(u64, u64)> {
@@ -35,7 +38,9 @@ pub fn unserved(job: &ActiveSend, results: &Results<'_>) -> Vec<Unserved> {
 /// Those among the queues of `port`, each with what it sent and what of that came.
 fn among(queues: &[(u64, u64)], port: &str) -> Option<Unserved> {
     let lost = || {
-        let silent = queues.iter().filter(|(sent, came)| *sent >= PACKETS_MIN && *came == 0);
+        let silent = queues
+            .iter()
+            .filter(|(sent, came)| *sent >= PACKETS_MIN && *came == 0);
         silent.map(|(sent, _)| *sent)
     };
     let others_came = queues.iter().any(|(_, came)| *came > 0);
@@ -52,7 +57,8 @@ mod tests {
 
     #[test]
     fn a_queue_is_unserved_where_only_others_came() {
-        let among = |queues: &[(u64, u64)]| among(queues, "vhost:/v").map(|found| (found.queues, found.packets));
+        let among =
+            |queues: &[(u64, u64)]| among(queues, "vhost:/v").map(|found| (found.queues, found.packets));
         assert_eq!(among(&[(500, 500), (500, 0), (400, 0)]), Some((2, 900)));
         for served in [
             &[(500, 1), (500, 500)][..],
