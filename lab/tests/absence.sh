@@ -6,14 +6,20 @@ set -eu
 cgroup=/sys/fs/cgroup/quota
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 mkdir $cgroup
-echo '20000 100000' >$cgroup/cpu.max
 
 # stalls CAUSE RUNS: how many it is the largest part of.
 stalls() { cat "$2"/*/gaps.csv | cut -d , -f 4 | grep -c -x "$1" || :; }
 
 # A processor that is emulated stalls at will, and shortly.
 noise='dropless noise --cores 1 --threshold 100us --json'
-sh -c "echo \$\$ >$cgroup/cgroup.procs; exec $noise --duration 3s --runs quota" >quota.json 2>quota.txt || fail "noise failed below a quota"
+sh -c "echo \$\$ >$cgroup/cgroup.procs; exec $noise --duration 10m --runs quota" >quota.json 2>quota.txt &
+# Only while it watches: all that it does before and behind that would take five times as long.
+until_said watching quota.txt
+echo '20000 100000' >$cgroup/cpu.max
+sleep 3
+echo max >$cgroup/cpu.max
+kill -INT $!
+wait $! || fail "noise failed below a quota"
 rmdir $cgroup
 throttled=$(stalls 'not runnable: cgroup quota' quota)
 [ "$throttled" -gt 5 ] || fail "the quota is named $throttled times"
