@@ -119,8 +119,8 @@ impl IntervalRow {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
 
-    /// Whether it is less than a tenth of an interval ([`REST_PARTS`]), what a run left behind its last whole one: packets that were late
-    /// leave in no time, and would look like a rate that nobody sent at.
+    /// Whether it is less than a tenth of an interval ([`REST_PARTS`]), what a run left behind its last whole one: packets that
+    /// were late leave in no time, and would look like a rate that nobody sent at.
     pub fn is_rest(&self) -> bool {
         let length_ns = self.end_ns.saturating_sub(self.start_ns);
         // All intervals before it are of one length.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::replay::assert_balanced;
 use crate::support::pcap_file::{PLAIN, frames};
-use crate::support::wire::{charged, has_note, interrupted};
+use crate::support::wire::{assert_invalid, charged, has_note, interrupted};
 use crate::support::{Finished, Lab, Need, require, until};
 use nix::sys::signal::Signal;
 
@@ -85,6 +85,22 @@ fn the_reflector_serves() {
     both.agree();
     // The sender asked for the reflector's default address.
     assert_eq!(both.reflect.number("answered"), 1, "{}", both.reflect);
+}
+
+/// A reflector that finds the sender's ring full waits, and takes nothing more.
+#[test]
+fn a_run_that_only_sends_says_who_takes_nothing() {
+    let Some(lab) = require(&[]) else { return };
+    let far = lab
+        .dropless(&["reflect", "--quiet", "--port", "memif:m.sock,server"])
+        .spawn();
+    let send = ["send", "--json", "--quiet", "--port", "memif:m.sock", "--tx-only"];
+    let near = lab
+        .dropless(&[&send[..], &["--rate", "100kpps", "--duration", "300ms"]].concat())
+        .run();
+    drop(far);
+    assert_invalid(&near, "the link or the far side was the limit");
+    assert!(has_note(&near.json(), "nobody_receives"), "{near}");
 }
 
 #[test]

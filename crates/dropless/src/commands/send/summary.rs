@@ -14,6 +14,7 @@ use super::hindrance::{excused_ns, hindrance, sending_ns};
 use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
 use super::unserved::unserved;
+use super::wiring::SendSide;
 use crate::run::close::Ending;
 use crate::run::kernel_port;
 
@@ -228,6 +229,14 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     // The usual reason for corrupt frames on a wire that is not one.
     if ledger.arrived.corrupt > 0 && job.plan.machine.has(|traits| traits.loses_checksums) {
         notes.push(Note::new("checksums_left_out", "corrupt frames: the kernel at the other end of a virtual link leaves checksums to hardware that does not exist; turn that off there: ethtool -K INTERFACE tx off"));
+    }
+    // What a peer returns fills a ring that nobody empties.
+    let is_full = |side: &SendSide| {
+        let medium = job.plan.machine.ports[side.place.port].kind.traits().medium;
+        medium == Medium::Peer && side.counters.full_ticks.get() > 0
+    };
+    if job.plan.tx_only && job.wiring.send.iter().any(is_full) {
+        notes.push(Note::new("nobody_receives", "with --tx-only nobody takes what the other end of the port returns: one that reflects takes nothing more once the ring for that is full; leave --tx-only out, or have it return nothing"));
     }
     notes.extend(refused(ledger));
     notes.extend(job.told.notes(ledger.accepted, ledger.unexplained));
