@@ -276,8 +276,13 @@ impl Plan {
         if !matches!(self.kind, Kind::Ring | Kind::Memif | Kind::Veth) {
             self.faults.clear();
         }
-        // A socket of the kernel has all of a wire.
-        if self.is_wire() && !self.is_xdp || self.kind == Kind::Filter {
+        // A socket of the kernel has all of a wire, and an end of memif that serves has one queue.
+        let has_several = match self.kind {
+            Kind::Ring | Kind::Null => true,
+            Kind::Filter => false,
+            _ => self.is_wire() && self.is_xdp,
+        };
+        if !has_several {
             self.queues = 1;
         }
         // Their rules are of ports of IPv4.

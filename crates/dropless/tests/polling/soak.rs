@@ -49,6 +49,10 @@ fn a_seed_is_always_the_same_round() {
             "a socket of the kernel has all of its wire: {plan:?}"
         );
     }
+    let is_memif = |plan: &&Plan| !plan.is_wire() && !matches!(plan.kind, Kind::Ring | Kind::Null);
+    for plan in plans.iter().filter(is_memif) {
+        assert_eq!(plan.queues, 1, "the end that serves has one: {plan:?}");
+    }
     for plan in plans.iter().filter(|plan| plan.kind == Kind::Capture) {
         let bytes = u64::from(plan.rate_kpps.unwrap_or(u32::MAX) * plan.seconds) * 1000 * 1518;
         assert!(bytes <= 1 << 30, "{plan:?}");
