@@ -168,6 +168,7 @@ mod tests {
         let seen: Vec<(u64, u64)> = stalls.all().iter().map(|stall| (stall.from, stall.to)).collect();
         assert_eq!(seen, [(5_099, 6_100)]);
     }
+
     #[test]
     fn a_core_that_was_away_all_the_time_was_taken() {
         let mut stalls = Stalls::with_room(1);

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use report::out;
 use report::published::of_kernel;
-use report::style::{ERASE, Stream};
+use report::style::{ERASE, Stream, can_redraw};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -196,7 +196,7 @@ fn take_echo_away() {
         return;
     };
     std::thread::sleep(ECHO);
-    let can_erase = std::env::var("TERM").is_ok_and(|term| term != "dumb");
+    let can_erase = can_redraw();
     let text = if can_erase { ERASE } else { "\n" };
     let _ = match stream {
         Stream::Stderr => out::print_stderr(text),

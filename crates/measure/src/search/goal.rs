@@ -141,9 +141,7 @@ impl Goal {
         }
         Ok(())
     }
-}
 
-impl Goal {
     /// Whether a search can meet it in as many trials as it makes: what decides about both bounds is one sum, of final trials.
     pub fn can_be_met(&self) -> Result<(), GoalError> {
         let trials = self.duration_sum_ns / self.final_duration_ns.max(1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::input::clean;
 use crate::published::State;
-use crate::style::{Stream, Style, printable};
+use crate::style::{Stream, Style, can_redraw, printable};
 use writer::Writer;
 
 mod draw;
@@ -53,8 +53,7 @@ impl Live {
     pub fn stderr(quiet: bool, first: fn()) -> Self {
         let style = Style::detect(Stream::Stderr);
         // Without colours the terminal is dumb, or asked to be left alone only in colour: a dumb one cannot redraw.
-        let can_redraw =
-            Stream::Stderr.is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
+        let can_redraw = Stream::Stderr.is_terminal() && can_redraw();
         let look = match (quiet, can_redraw) {
             (true, _) => Look::Off,
             (false, true) => Look::InPlace {

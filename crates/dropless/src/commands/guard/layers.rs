@@ -282,6 +282,7 @@ mod tests {
         assert_eq!(stand(&layers).failed, None);
         assert!(layers.failures().is_some_and(|note| note.text.contains("1 time")));
     }
+
     /// The guard could not put its own in force otherwise, once a flood is there.
     #[test]
     fn rules_read_again_leave_the_guard_its_rates() {

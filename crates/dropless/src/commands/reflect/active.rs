@@ -69,9 +69,7 @@ impl Total {
             ..self
         }
     }
-}
 
-impl Total {
     /// What left of it.
     pub fn left(&self) -> u64 {
         self.returned.saturating_sub(self.tx_lost)

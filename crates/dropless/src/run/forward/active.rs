@@ -102,9 +102,7 @@ impl Total {
             ..self
         }
     }
-}
 
-impl Total {
     /// What left of it.
     pub fn left(&self) -> u64 {
         self.forwarded.saturating_sub(self.tx_lost)
