@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::proc::user_time;
+use crate::support::served::{scraped, serve};
 use crate::support::wire::{has_note, interrupted};
 use crate::support::{Finished, Lab, Need, Running, cpu_controller, require, until};
 use nix::sys::signal::Signal;
@@ -55,18 +56,12 @@ impl Drop for Quota {
     }
 }
 
-/// `dropless noise` on the worker core, under way.
+/// `dropless noise` on the worker core, once it watches: its loop polls long before, for the others.
 fn noise(lab: &Lab, seconds: &str) -> Running {
-    let arguments = [
-        "noise",
-        "--json",
-        "--quiet",
-        "--cores",
-        WORKER,
-        "--duration",
-        seconds,
-    ];
-    lab.dropless(&arguments).spawn()
+    let (running, address) = serve(lab, &["noise", "--cores", WORKER, "--duration", seconds]);
+    let watches = || scraped(address).contains_key("dropless_run_phase{phase=\"watching\"}");
+    assert!(until(LIMIT, watches), "{running:?}");
+    running
 }
 
 /// The thread of this name, once it polls.
@@ -128,7 +123,6 @@ fn who_has_used_up_a_quota_is_not_preempted_by_idle() {
     let quota = Quota::new(20_000, 100_000);
     let running = noise(&lab, "2s");
     // Not before: it would take five times as long to start.
-    thread_of(&running, "noise-1");
     quota.take_in(running.id());
     let causes = causes(&running.wait(LIMIT));
     assert_first(&causes, "not runnable: cgroup quota");
@@ -138,7 +132,6 @@ fn who_has_used_up_a_quota_is_not_preempted_by_idle() {
 fn who_was_stopped_says_so() {
     let Some(lab) = require(&NEEDS) else { return };
     let running = noise(&lab, "60s");
-    thread_of(&running, "noise-1");
     for _ in 0..5 {
         running.signal(Signal::SIGSTOP);
         std::thread::sleep(Duration::from_millis(100));
