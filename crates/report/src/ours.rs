@@ -71,6 +71,9 @@ pub fn limit(cause: &io::Error, directory: &Path) -> Option<String> {
         }
         ErrorKind::FileTooLarge => Some("raise `ulimit -f`".to_owned()),
         _ if cause.raw_os_error() == Some(nix::Error::EMFILE as i32) => Some("raise `ulimit -n`".to_owned()),
+        _ if cause.raw_os_error() == Some(nix::Error::ENFILE as i32) => {
+            Some("raise `sysctl fs.file-max`: the machine has no more open files".to_owned())
+        }
         _ => None,
     }
 }

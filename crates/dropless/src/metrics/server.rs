@@ -23,8 +23,6 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(1);
 /// No request that we answer is as long, bytes.
 const REQUEST_MAX: usize = 8192;
 const HEADERS_MAX: usize = 64;
-/// Without news from control for this long nobody knows how the run is.
-const NEWS_MAX: Duration = Duration::from_secs(5);
 
 /// What control showed last, and when.
 #[derive(Default)]
@@ -248,12 +246,7 @@ fn health(latest: Option<&(Arc<State>, Instant)>) -> Health {
     let Some((state, told)) = latest else {
         return unhealthy("starting");
     };
-    let silent = told.elapsed();
-    if state.ended.is_none() && state.health.healthy && silent > NEWS_MAX {
-        let silent_s = silent.as_secs_f64();
-        return unhealthy(format!("no status from the control thread for {silent_s:.0} s"));
-    }
-    state.health.clone()
+    state.health_by_now(Some(told.elapsed()))
 }
 
 #[cfg(test)]
@@ -279,7 +272,11 @@ mod tests {
         let state = Arc::new(state);
         for (age, status, metric) in [
             (Duration::ZERO, "200 OK", "\ndropless_healthy 1\n"),
-            (2 * NEWS_MAX, "503 Service Unavailable", "\ndropless_healthy 0\n"),
+            (
+                Duration::from_secs(4),
+                "503 Service Unavailable",
+                "\ndropless_healthy 0\n",
+            ),
         ] {
             let told = Instant::now().checked_sub(age).expect("a clock that old");
             let latest = (Arc::clone(&state), told);

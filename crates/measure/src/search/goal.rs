@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::mlr::TRIALS_MAX;
 use crate::fields::given_twice;
+use crate::metric::Kind;
 use crate::units::parse_duration;
 
 /// One search goal.
@@ -221,16 +222,13 @@ pub enum GoalError {
 }
 
 fn share(field: &str, value: &str) -> Result<f64, GoalError> {
-    let (number, scale) = value
+    let (number, unit) = value
         .strip_suffix('%')
-        .map_or((value, 1.0), |number| (number, 0.01));
-    let parsed = number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|share| share.is_finite());
+        .map_or((value, ""), |number| (number, "%"));
+    let parsed = number.trim().parse::<f64>().ok();
     parsed
-        .map(|share| share * scale)
+        .and_then(|number| Kind::Ratio.value(number, unit))
+        .filter(|share| share.is_finite())
         .ok_or_else(|| wrong(field, value, "a share such as 0.5% or 0.005"))
 }
 

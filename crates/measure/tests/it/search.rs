@@ -432,6 +432,8 @@ fn goals_are_read_as_they_are_written() {
         (2 * SECOND_NS, 9 * SECOND_NS)
     );
     assert_eq!("pdr".parse::<Goal>().unwrap(), Goal::pdr());
+    // Eleven of a thousand are no more.
+    assert!("loss=1.1%".parse::<Goal>().unwrap().loss_ratio <= 0.011);
     assert_eq!("loss=2%".parse::<Goal>().unwrap().name, "loss=2%");
     for (text, word) in [
         ("xdr", "neither ndr, pdr"),

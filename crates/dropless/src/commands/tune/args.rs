@@ -30,7 +30,13 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["undo", "boot", "dry_run"])]
     pub prove: bool,
     /// With --prove: how long each of the two measurements is
-    #[arg(long, value_name = "TIME", default_value = "5s", requires = "prove")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5s",
+        requires = "prove",
+        conflicts_with = "undo"
+    )]
     pub duration: String,
     /// Take back everything that was applied or installed
     #[arg(long, conflicts_with_all = ["cores", "boot"])]
@@ -39,7 +45,7 @@ pub struct Args {
     #[arg(long)]
     pub boot: bool,
     /// With --boot: install it as a drop-in of GRUB's
-    #[arg(long, requires = "boot")]
+    #[arg(long, requires = "boot", conflicts_with_all = ["apply", "prove", "undo"])]
     pub write: bool,
     /// Bind a NIC although this machine is reached through it
     #[arg(long)]

@@ -17,6 +17,9 @@ wrong! {
     tune_that_changes_cores_nobody_named: ["tune", "--apply"] => "no cores are named", "would suit this machine";
     tune_and_undo_at_once: ["tune", "--undo", "--apply"] => "cannot be used with", "see dropless tune --help";
     tune_that_writes_what_it_does_not_print: ["tune", "--cores", "1", "--write"] => "--boot", "see dropless tune --help";
+    tune_that_takes_back_and_writes: ["tune", "--undo", "--write"] => "cannot be used with", "see dropless tune --help";
+    tune_that_changes_and_writes: ["tune", "--cores", "1", "--apply", "--write"] => "cannot be used with", "see dropless tune --help";
+    tune_that_takes_back_for_a_while: ["tune", "--undo", "--duration", "9s"] => "cannot be used with", "see dropless tune --help";
     tune_for_a_core_that_is_not_there: ["tune", "--cores", "8000"] => "no core 8000", "choose from";
     tune_for_no_nic: ["tune", "--cores", "0", "--nic", "pci:zz"] => "'zz' is not", "0000:3b:00.0";
     unknown_shell: ["completions", "tcsh"] => "'tcsh'", "bash";
