@@ -15,6 +15,13 @@ die() {
     exit 2
 }
 
+# Units of systemd name the program below the prefix $2, which was given as $1.
+units_can_name() {
+    case $2 in
+    *[!A-Za-z0-9._/+~-]*) die "$1: units of systemd name the program there; use a directory whose path has only letters, digits and ._/+~-" ;;
+    esac
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # Runs a command as root: as it is, or through sudo.

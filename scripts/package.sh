@@ -120,6 +120,7 @@ take_away() {
 }
 
 install_below() {
+    units_can_name "PREFIX $2" "$2"
     prefix=$2 scratch=$(mktemp -d)
     stage=$scratch/stage
     mkdir "$stage"
