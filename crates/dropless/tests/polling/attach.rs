@@ -21,7 +21,7 @@ const TSHARK: [Need; 1] = [Need::Tool("tshark")];
 fn host(lab: &Lab, arguments: &[&str]) -> Running {
     let all = [&["send", "--json", "--no-doctor", "--cores", "0"][..], arguments].concat();
     let mut running = lab.dropless(&all).spawn();
-    running.wait_for("sending: tx", LIMIT);
+    running.until_sending(LIMIT);
     running
 }
 

@@ -63,7 +63,7 @@ fn tshark_lists_a_run_and_captures_from_it() {
         "60s",
     ];
     let mut host = lab.dropless(&arguments).spawn();
-    host.wait_for("sending: tx", LIMIT);
+    host.until_sending(LIMIT);
     let name = format!("dropless-{}", host.id());
     let mut listed = String::new();
     assert!(

@@ -123,7 +123,7 @@ fn strangers_without_checksums_are_not_our_damage() {
             &["--rate", "1kpps", "--count", "2000", "--drain", "500ms"],
         )
         .spawn();
-    sender.wait_for("sending: tx", Duration::from_secs(30));
+    sender.until_sending(Duration::from_secs(30));
     let strangers =
         "head -c 50000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:198.18.0.1:4789,setsockopt-int=1:11:1";
     wire.far.run("sh", &["-c", strangers]);
@@ -311,7 +311,7 @@ fn what_a_reflector_lost_of_others_is_at_most_ours() {
     };
     // The other one was there before, and is there afterwards.
     let mut other = send("packet:near1", "60s");
-    other.wait_for("sending: tx", Duration::from_secs(30));
+    other.until_sending(Duration::from_secs(30));
     let run = send("packet:near0", "1s").wait(Duration::from_secs(30));
     let other = interrupted(other);
     let _ = interrupted(reflector);
@@ -339,7 +339,7 @@ fn a_reflector_restarted_in_the_middle_has_a_partial_account() {
             &["--rate", "1kpps", "--duration", "60s", "--drain", "500ms"],
         )
         .spawn();
-    sender.wait_for("sending: tx", Duration::from_secs(30));
+    sender.until_sending(Duration::from_secs(30));
     first.kill();
     let second = wire.reflect_far(&lab, "packet", &[]);
     // It counts some, too.

@@ -313,7 +313,7 @@ fn thrown_at_send(lab: &Lab, ends: &Ends, frames: &[Frame]) -> Finished {
         assert!(connected, "{running:?}");
     }
     // What comes before the run is old, and thrown out.
-    running.wait_for("sending: tx", LIMIT);
+    running.until_sending(LIMIT);
     testpmd.start();
     let thrown = until(LIMIT, || testpmd.stats()[&1].tx_packets >= frames.len() as u64);
     assert!(thrown, "{:?} of {}: {running:?}", testpmd.stats(), frames.len());

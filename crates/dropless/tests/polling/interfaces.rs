@@ -56,7 +56,7 @@ fn a_killed_xdp_port_starts_again() {
                 &["--tx-only", "--to-mac", FAR_MAC, "--duration", "60s"],
             )
             .spawn();
-        killed.wait_for("sending: tx", STARTING);
+        killed.until_sending(STARTING);
         killed.kill();
         let left = [program(&wire.near, "near0"), program(&wire.far, "far0")];
         assert!(left.iter().all(Option::is_some), "{left:?}");
@@ -157,7 +157,7 @@ fn of_two_that_start_together_one_wins() {
     };
     let holder = format!("another dropless (process {}) has near0", winner.id());
     assert_refused(&refused.wait(STARTING), &[&holder]);
-    winner.wait_for("sending: tx", STARTING);
+    winner.until_sending(STARTING);
     let winner = interrupted(winner);
     assert_valid_but_for_time(&winner);
     assert!(winner.number("sent") > 0, "{winner}");

@@ -131,7 +131,7 @@ fn what_a_slow_reader_drops_is_counted_to_the_packet() {
                 &["--rate", "10kpps", "--duration", "1200ms", "--drain", "1s"],
             )
             .spawn();
-        sender.wait_for("sending", Duration::from_secs(30));
+        sender.until_sending(Duration::from_secs(30));
         reflector.signal(Signal::SIGSTOP);
         std::thread::sleep(Duration::from_millis(300));
         reflector.signal(Signal::SIGCONT);

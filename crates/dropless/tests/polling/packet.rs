@@ -393,7 +393,7 @@ fn an_mtu_that_was_lowered_in_the_run_is_named() {
         (wire, running, is_valid)
     });
     let both = both.map(|(wire, mut running, is_valid)| {
-        running.wait_for("sending: tx", CROSSING);
+        running.until_sending(CROSSING);
         wire.near.ip(&["link", "set", "near0", "mtu", "600"]);
         (wire, running, is_valid)
     });

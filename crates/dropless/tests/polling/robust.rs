@@ -24,7 +24,7 @@ const LONG: &[&str] = &[
 /// Starts a long run and waits until it sends.
 fn under_way(lab: &Lab, extra: &[&str]) -> Running {
     let mut running = lab.dropless(&[LONG, extra].concat()).spawn();
-    running.wait_for("sending: tx", LIMIT);
+    running.until_sending(LIMIT);
     running
 }
 

@@ -149,7 +149,7 @@ fn assert_lost_by(lab: &Lab, change: &[&str]) {
             &["--rate", "5kpps", "--duration", "2s", "--drain", "500ms"],
         )
         .spawn();
-    sender.wait_for("tx", STARTING);
+    sender.until_sending(STARTING);
     wire.near.run("ip", change);
     let run = sender.wait(STARTING);
     assert_invalid(&run, "lost its link");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -36,6 +37,19 @@ impl Namespace {
         ip(&[&["-n", &self.name], arguments].concat())
     }
 
+    /// The same of many lines: to start a program takes longer than what it does.
+    fn batch(&self, lines: &str) {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(lines.as_bytes())
+            .and_then(|()| file.rewind())
+            .expect("its lines");
+        output(
+            Command::new("ip")
+                .args(["-n", &self.name, "-batch", "-"])
+                .stdin(file),
+        );
+    }
+
     /// Runs a program here to its end; returns what it printed, and fails the test when it fails.
     pub fn run(&self, program: &str, arguments: &[&str]) -> String {
         let mut command = command(program, Some(&self.name));
@@ -67,11 +81,12 @@ impl Namespace {
     pub fn up(&self, interface: &str, addresses: &[&str]) {
         // Duplicate address detection would keep an IPv6 address from serving for a second.
         self.set_ipv6(interface, "accept_dad", "0");
-        for address in addresses {
-            let nodad: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
-            self.ip(&[&["address", "add", address, "dev", interface], nodad].concat());
-        }
-        self.ip(&["link", "set", interface, "up"]);
+        let added = addresses.iter().map(|address| {
+            let nodad = if address.contains(':') { "nodad" } else { "" };
+            format!("address add {address} dev {interface} {nodad}\n")
+        });
+        let up = format!("link set {interface} up\n");
+        self.batch(&added.chain([up]).collect::<String>());
     }
 
     /// The kernel says nothing of its own by IPv6 on the interface.

@@ -1,6 +1,7 @@
 //! What a test needs of the machine, and how it is skipped, with the reason, where that is missing.
 
 use std::process::Command;
+use std::sync::OnceLock;
 
 use super::lab::Lab;
 use super::proc::hugepages_free_bytes;
@@ -88,9 +89,14 @@ fn hugepages_missing() -> Option<String> {
 }
 
 fn namespaces_missing() -> Option<String> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
     if let Some(reason) = Need::Root.missing().or_else(|| Need::Tool("ip").missing()) {
         return Some(reason);
     }
+    MISSING.get_or_init(try_a_namespace).clone()
+}
+
+fn try_a_namespace() -> Option<String> {
     let name = format!("dropless-{}-probe", std::process::id());
     let added = Command::new("ip").args(["netns", "add", &name]).output();
     let _ = Command::new("ip").args(["netns", "delete", &name]).output();

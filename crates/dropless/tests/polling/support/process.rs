@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use report::published::{Phase, Place};
 
 use super::Namespace;
 
@@ -162,6 +163,16 @@ impl Running {
             found && said(self),
             "{text:?} never came (alive: {alive}) from {self:?}"
         );
+    }
+
+    /// Waits until it has sent packets by its schedule, as it tells `dropless top`: in words it says so a second later.
+    pub fn until_sending(&mut self, limit: Duration) {
+        let sends = |this: &Self| {
+            let told = Place::own().look(this.id()).state;
+            told.is_ok_and(|state| state.phase == Phase::Sending && state.total.sent > 0)
+        };
+        until(limit, || sends(self) || !self.is_alive());
+        assert!(sends(self), "it does not send: {self:?}");
     }
 
     /// Waits for its end; kills it and fails the test when the limit passes.

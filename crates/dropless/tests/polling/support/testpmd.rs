@@ -77,7 +77,7 @@ impl Builder {
         let memory: &[&str] = if self.huge {
             &["--in-memory", "--single-file-segments"]
         } else {
-            &["--no-huge", "-m", "512"]
+            &["--no-huge", "-m", "256"]
         };
         command.args(memory);
         command
