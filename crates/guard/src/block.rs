@@ -18,6 +18,13 @@ pub enum Action {
     Together(u64, Prefix),
 }
 
+impl Action {
+    /// Whether it holds all that `other` holds, of packets that both meet: a rate of each source stops no flood of many.
+    pub fn holds_as_much(self, other: Self) -> bool {
+        self == Self::Deny || std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+}
+
 /// Which packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meets {

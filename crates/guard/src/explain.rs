@@ -138,14 +138,19 @@ pub fn best(shapes: &HashMap<Shape, usize>, case: &Case<'_>, must_be_cheap: bool
 }
 
 /// Where those who were there before send it, or somebody in their name: nobody is cut off, but none gets more than all
-/// had.
+/// had. They are named, as far as a rule can: strangers who look so go on being judged.
 fn by_known(case: &Case<'_>) -> Option<Found> {
     let (shape, met) = best(&count(&case.known), case, false)?;
     let usual = case
         .usual_pps
         .map_or(case.limit_pps / 4, |usual| (usual * 2.0) as u64);
+    let senders = case.known.iter().filter(|facts| shape.holds(facts));
+    let mut senders = hosts(senders.map(|facts| (facts.source, is_v6(facts))));
+    if senders.len() > PREFIXES_MAX {
+        senders.clear();
+    }
     Some(Found {
-        meets: case.shaped(shape, Vec::new(), false),
+        meets: case.shaped(shape, senders, false),
         action: Action::PerSource(usual.clamp(RATE_MIN, RATE_MAX)),
         explained: case.share(met),
         cost: 0.0,
@@ -184,18 +189,23 @@ pub fn by_source(
 
 /// Of those who are not spared, as many pass as may: legitimate ones among them have a share of that.
 fn but_for_known(case: &Case<'_>, shape: Shape, met: usize) -> Found {
-    let spared = case.known_sources.iter().take(PREFIXES_MAX);
-    let mut spared: Vec<Prefix> = spared
-        .map(|(source, is_v6)| Prefix::of_bits(*source, *is_v6, 128))
-        .collect();
-    spared.sort_unstable();
-    spared.dedup();
+    let spared = hosts(case.known_sources.iter().take(PREFIXES_MAX).copied());
     Found {
         cost: case.cost(&shape, |facts| !holds(&spared, facts)),
         meets: case.shaped(shape, spared, true),
         action: Action::PerDestination(case.limit_pps.clamp(RATE_MIN, RATE_MAX)),
         explained: case.share(met),
     }
+}
+
+/// As sources of a rule, sorted.
+fn hosts(sources: impl Iterator<Item = (u128, bool)>) -> Vec<Prefix> {
+    let mut hosts: Vec<Prefix> = sources
+        .map(|(source, is_v6)| Prefix::of_bits(source, is_v6, 128))
+        .collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts
 }
 
 fn is_v6(facts: &Facts) -> bool {

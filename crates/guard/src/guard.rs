@@ -13,7 +13,7 @@ use crate::in_force::InForce;
 use crate::known::Known;
 use crate::recent::{Recent, Seen};
 use crate::settings::Settings;
-use crate::traffic::{Traffic, WINDOW};
+use crate::traffic::{ACQUAINTED_NS, Traffic, WINDOW};
 use crate::watched::{End, Judged, Watched, flood};
 use crate::{Baseline, Class, Sample};
 use measure::{RuleMade, RuleRefused};
@@ -386,7 +386,11 @@ impl Guard {
         for learned in baseline.sources.iter().chain(&baseline.destinations) {
             learned.prefix.parse::<Prefix>()?;
         }
-        self.has_sources |= !baseline.sources.is_empty();
+        // Of a run that ended too soon nobody is known any better than of none.
+        self.has_sources |= baseline
+            .sources
+            .iter()
+            .any(|learned| learned.learned_ns >= ACQUAINTED_NS);
         self.sources.learn(&baseline.sources)?;
         self.destinations.learn(&baseline.destinations)
     }

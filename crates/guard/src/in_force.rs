@@ -151,9 +151,10 @@ impl InForce {
         }
     }
 
-    /// Those that a rule makes superfluous.
+    /// Those that a rule makes superfluous: it meets all that they meet, and lets no more of it pass.
     fn narrower(&self, block: &Block) -> impl Iterator<Item = usize> {
-        let is_narrower = |known: &Block| block.meets.covers(&known.meets);
+        let is_narrower =
+            |known: &Block| block.action.holds_as_much(known.action) && block.meets.covers(&known.meets);
         self.blocks
             .iter()
             .enumerate()

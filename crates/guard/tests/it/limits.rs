@@ -31,6 +31,42 @@ fn a_peer_in_whose_name_is_sent_is_not_cut_off() {
     assert_eq!(world.events, [], "nor is it a flood");
 }
 
+/// Strangers, behind a peer in whose name is sent and beside it: the rate of each source lets no flood of theirs pass.
+#[test]
+fn strangers_are_held_beside_a_peer_in_whose_name_is_sent() {
+    let stranger = |dice: &mut Dice| {
+        let source = dice.address();
+        Ok(Facts {
+            source,
+            ..in_the_name_of(dice)
+        })
+    };
+    for is_before in [false, true] {
+        let mut world = World::new(settings(), 1);
+        world.quiet(20.0);
+        if is_before {
+            world.go_on(5.0, 30_000, |dice| Ok(in_the_name_of(dice)));
+        }
+        let either = |dice: &mut Dice| {
+            if dice.below(2) == 0 {
+                Ok(in_the_name_of(dice))
+            } else {
+                stranger(dice)
+            }
+        };
+        world.go_on(3.0, 60_000, either);
+        world.forget();
+        world.go_on(3.0, 60_000, either);
+        let passed = world.attack.sent - world.attack.dropped;
+        assert!(
+            passed * 4 < world.attack.sent,
+            "{passed} of {}: {}",
+            world.attack.sent,
+            world.guard.rules()
+        );
+    }
+}
+
 #[test]
 fn an_attack_that_changes_all_the_time_is_met_by_a_wider_rule_that_costs_nothing() {
     for seed in 1..=3 {

@@ -96,9 +96,18 @@ impl Log {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        fs::rename(self.dir.file(FILES[0]), self.dir.file(FILES[1]))?;
-        self.left_out += self.events[1];
-        self.events = [0, self.events[0]];
+        match fs::rename(self.dir.file(FILES[0]), self.dir.file(FILES[1])) {
+            // Somebody took it away: what was in it is in no file of ours, and the next one begins.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.left_out += self.events[0];
+                self.events[0] = 0;
+            }
+            turned => {
+                turned?;
+                self.left_out += self.events[1];
+                self.events = [0, self.events[0]];
+            }
+        }
         self.bytes = 0;
         Ok(())
     }

@@ -45,10 +45,15 @@ fn leave_rates(own: &Rules, cap: usize) -> Result<()> {
     let limits = |rule: &&rules::Rule| matches!(rule.action, Action::Limit(_));
     let own = own.set.rules.iter().filter(limits).count();
     ensure!(
+        own < rules::LIMITS_MAX,
+        "{own} of your rules limit a rate, and with those of the guard at most {} may; fix: take one of yours out at least",
+        rules::LIMITS_MAX
+    );
+    ensure!(
         own + cap <= rules::LIMITS_MAX,
         "{own} of your rules limit a rate, and with those of the guard at most {} may; fix: --cap rates={}",
         rules::LIMITS_MAX,
-        rules::LIMITS_MAX.saturating_sub(own).max(1)
+        rules::LIMITS_MAX - own
     );
     Ok(())
 }
