@@ -28,6 +28,13 @@ pub fn device((name, rest): (&str, char), is_wanted: bool, device: Option<&str>)
         // Nobody filters packets on their way to the machine itself.
         None if name == "lo" => false,
         None => return unfit("it is for one interface; say by --dev for which one the rules are"),
+        Some(device)
+            if name
+                .strip_prefix(device)
+                .is_some_and(|rest| rest.starts_with('.')) =>
+        {
+            return unfit("it is for a VLAN on the interface; a rule of ours says `vlan` for it");
+        }
         Some(device) => is_named(device, name, rest),
     };
     if is_it == is_wanted {

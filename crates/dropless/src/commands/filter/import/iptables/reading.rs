@@ -169,7 +169,7 @@ impl Reading {
                 let name = value()?;
                 return self.target(word, name);
             }
-            _ if word.starts_with("--hashlimit-") => {
+            _ if !not && word.starts_with("--hashlimit-") => {
                 let name = value()?;
                 return self.limit.take(word, name, scope.limits);
             }

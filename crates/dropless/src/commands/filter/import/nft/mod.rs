@@ -51,7 +51,8 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
             });
     let sets = Sets::new(objects, changing);
     let mut into = Ruleset::default();
-    if text.contains("\"ct\"") || text.contains("\"nat\"") {
+    let follows = ["ct", "ct count", "nat", "flow", "synproxy", "tproxy", "socket"];
+    if follows.iter().any(|word| text.contains(&format!("\"{word}\""))) {
         into.defragments = [Layer::V4, Layer::V6].into();
     }
     let tables = objects.iter().filter_map(|object| object.get("table"));
@@ -373,6 +374,10 @@ fn by_map(all: &[Conditions], value: &Value, scope: &Scope<'_>) -> Read<Vec<Part
         let Some((key, target)) = only(then) else {
             return unfit("a verdict that is not known here");
         };
+        // nft lists it beside the others, whichever of them a packet has met.
+        if found == "*" || found["elem"]["val"] == "*" {
+            return unfit("a map with an element for all other values");
+        }
         let asked = serde_json::json!({ "op": "==", "left": value["key"], "right": found });
         let met = matches::alternatives(&asked, scope).and_then(|some| product(all, &some));
         let met = match met {

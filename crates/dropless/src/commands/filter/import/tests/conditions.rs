@@ -144,6 +144,10 @@ fn what_iptables_says_and_we_cannot_is_left_out_and_named() {
             "-m hashlimit --hashlimit-above 10/sec --hashlimit-mode srcip --hashlimit-name x --hashlimit-srcmask 0 -j DROP",
             "all addresses together",
         ),
+        (
+            "-p udp -m hashlimit ! --hashlimit-above 10/sec --hashlimit-mode srcip --hashlimit-name x -j DROP",
+            "`! --hashlimit-above`",
+        ),
         ("-s 10.0.0.0/255.0.255.0 -j DROP", "holes"),
         ("-p tcp -j MARK --set-mark 1", "the target MARK"),
         ("-p tcp -m ttl --ttl-eq 5 -j DROP", "`-m ttl`"),

@@ -105,9 +105,21 @@ fn chains_are_written_out_where_that_is_the_same() {
             format!("-A c{at} -j c{}\n", at + 1).repeat(6)
         );
     }
-    doubling += ":c15 - [0:0]\n-A c15 -s 10.0.0.1 -j DROP\n";
+    doubling += ":c15 - [0:0]\n-A c15 -s 10.0.0.1 -j DROP\nCOMMIT\n";
     let error = format!("{:#}", import("t", &doubling, &args()).err().unwrap());
     assert!(error.contains("more than"), "{error}");
+}
+
+/// Of two rulesets the kernel asks both: the second is no part of the first, and what is missing may have denied something.
+#[test]
+fn a_text_that_is_joined_or_cut_is_refused() {
+    let refused = |text: &str| format!("{:#}", import("t", text, &args()).err().unwrap());
+    let one = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tcp -j ACCEPT\nCOMMIT\n";
+    assert!(refused(&one.repeat(2)).contains("chain INPUT of this table is in the text twice"));
+    let cut = one.trim_end_matches("COMMIT\n").to_owned();
+    for text in [cut.clone() + "*nat\nCOMMIT\n", cut] {
+        assert!(refused(&text).contains("no COMMIT"), "{text}");
+    }
 }
 
 #[test]
@@ -216,6 +228,13 @@ fn interfaces_go_by_the_one_that_is_named() {
         (rules[2..].join("; "), told.as_str()),
         ("deny tcp; deny udp; default allow".into(), "")
     );
+    // The kernel has another interface for each VLAN.
+    let tagged = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i eth1.5 -j DROP\nCOMMIT\n";
+    let (rules, told) = imported(tagged, &named);
+    assert!(
+        !rules.contains(&"deny".into()) && told.contains("`vlan`"),
+        "{rules:?} {told}"
+    );
     // To nftables `+` is a letter of the name.
     let by_name = |name| {
         let name =
@@ -248,6 +267,12 @@ fn an_element_of_a_map_that_no_packet_meets_takes_no_other_with_it() {
     );
     let (rules, told) = nft(&by_name);
     assert!(rules.is_empty() && told.contains("--dev"), "{rules:?}: {told}");
+    let for_others = map("iifname", r#"["wan0",{"accept":null}],["*",{"drop":null}]"#);
+    let (rules, told) = imported(&nft_with("", &[&for_others]), &named);
+    assert!(
+        !rules.contains(&"deny".into()) && told.contains("for all other values"),
+        "{rules:?}: {told}"
+    );
     let by_family = map("nfproto", r#"["ipv6",{"drop":null}],["ipv4",{"accept":null}]"#);
     let text = nft_with("", &[&by_family]).replace(r#""inet""#, r#""ip""#);
     let (rules, told) = imported(&text, &args());
