@@ -30,7 +30,7 @@ pub struct Args {
     /// Further EAL arguments for DPDK, as one string
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
     pub eal: Option<String>,
-    /// How long to wait for a link or a peer to come up
+    /// How long to wait for a link or a peer to come up, and in the run to come back
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Path")]
     pub wait: String,
 

@@ -21,29 +21,35 @@ const LOOK_MIN: Duration = Duration::from_millis(1);
 pub struct Departure {
     /// When they were seen to have left, or last to have not.
     at: Option<Ticks>,
+    /// When they were last seen to have not: that they left later than this is the port's doing, and what is beyond may be that
+    /// nobody looked.
+    still: Option<Ticks>,
     is_over: bool,
     /// Packets that the port counts as sent and that had not left when nobody waited any more.
     pub waiting: u64,
-    /// All of them had room in a queue of so many, and the port does not say when they left it.
+    /// As far as that matters, there was room for so many in a queue, and the port does not say when they left it.
     untold: Option<u64>,
 }
 
 impl Departure {
     /// One look more, when the driver has taken `taken`, `all` of which are.
     pub fn look(&mut self, ports: &[OpenPort<'_>], taken: u64, all: bool) -> bool {
-        let mut counted = 0;
+        let (mut gone, mut refused) = (0, 0);
         self.waiting = 0;
         for open in ports {
-            counted += open.summary().tx_packets;
+            // What could not be sent does not wait either.
+            gone += open.summary().tx_packets + open.tx_errors();
             self.waiting += open.waiting_below();
+            refused += open.waiting_above();
         }
-        self.note(all && counted >= taken && self.waiting == 0, now());
+        self.note(all && gone >= taken && self.waiting + refused == 0, now());
         self.is_over
     }
 
     fn note(&mut self, is_over: bool, at: Ticks) {
         if !self.is_over {
             (self.is_over, self.at) = (is_over, Some(at));
+            self.still = if is_over { self.still } else { Some(at) };
         }
     }
 
@@ -51,11 +57,19 @@ impl Departure {
     pub fn end(&mut self, ports: &[OpenPort<'_>], taken: u64) {
         self.look(ports, taken, true);
         if !ports.iter().any(OpenPort::tells_departure) {
-            self.at = None;
+            (self.at, self.still) = (None, None);
             let room = ports.iter().map(OpenPort::tx_room).sum();
             let is_below = ports.iter().any(OpenPort::sends_by_interface);
-            self.untold = Some(room).filter(|room| is_below && taken <= *room);
+            // What still lay in it when the driver had taken the last one is in the rate all the same.
+            let is_told = |room: u64| room as f64 <= taken as f64 * OFFERED_TOLERANCE;
+            self.untold = Some(room).filter(|room| is_below && !is_told(*room));
         }
+    }
+
+    /// For how long after the driver had needed `took_ns` something waited in the port for sure, ns.
+    pub fn held_ns(&self, took_ns: u64, first: Ticks, clock: &Clock) -> u64 {
+        let still_ns = self.still.map_or(0, |at| clock.ns_from_ticks(at.since(first)));
+        still_ns.saturating_sub(took_ns)
     }
 
     /// From when `first` was taken until the last one had left, ns, where the driver needed `took_ns`: as control looks no more
@@ -115,5 +129,19 @@ mod tests {
         // As late as control looks.
         assert_eq!(lasted(1000 * ms, &[(true, 1001 * ms)]), 1000 * ms);
         assert_eq!(lasted(1000 * ms, &[(true, 1001 * ms + 1001)]), 1001 * ms + 1);
+    }
+
+    #[test]
+    fn what_left_while_nobody_looked_was_not_held() {
+        let clock = Clock::from_calibration(0, 0, 1e9);
+        let held = |seen: &[(bool, u64)]| {
+            let mut departure = Departure::default();
+            for (is_over, at) in seen {
+                departure.note(*is_over, Ticks(*at));
+            }
+            departure.held_ns(500, Ticks(1000), &clock)
+        };
+        assert_eq!(held(&[(false, 1400), (true, 90_000)]), 0);
+        assert_eq!(held(&[(false, 1400), (false, 2500), (true, 90_000)]), 1000);
     }
 }

@@ -23,6 +23,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let first = Ticks(counters.first_ticks.get());
     let taken_ns = ns(Ticks(counters.last_ticks.get()).since(first));
     let took_ns = job.departure.lasted_ns(taken_ns, first, &ending.clock);
+    let held_ns = job.departure.held_ns(taken_ns, first, &ending.clock);
     let planned_ns = job.is_paced.then(|| ns(counters.due_ticks.get()));
     let result = job.result();
     // What came late was sent late by its input, whatever the worker could do.
@@ -40,7 +41,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let per_second =
         |packets: u64, ns: u64| (ns > 0).then(|| packets.saturating_sub(1) as f64 / (ns as f64 / 1e9));
     let held = result.held + job.left[0];
-    let is_slow = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS + fed_late_ns);
+    let is_slow = planned_ns.is_some_and(|planned| taken_ns + held_ns > planned + BEHIND_NS + fed_late_ns);
     // How far behind it is was shown by what it took last, unless it took nothing more.
     let overdue_ns = result.overdue().map_or(0, ns);
     let stuck_ns = result
@@ -62,7 +63,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         asked_pps,
         sending_ns,
         senders: 1,
-        hindrance: hindrance(job, &ending, (overdue_ns, took_ns - taken_ns)),
+        hindrance: hindrance(job, &ending, (overdue_ns, held_ns)),
         link_losses: ending.link_losses.clone(),
         // Who ended a pipe of programs has ended the one that wrote, too.
         broken_input: job
@@ -79,10 +80,8 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ..ending.evidence(Role::Replay)
     });
     ending.notes.extend(notes(job, &ending, (&ledger, &starved)));
-    ending.notes.extend(silence);
-    ending
-        .notes
-        .extend(job.departure.untold().filter(|_| !job.is_paced));
+    let as_taken = job.departure.untold().filter(|_| !job.is_paced);
+    ending.notes.extend(silence.into_iter().chain(as_taken));
     let planned = planned_ns.filter(|_| verdict.reasons.is_empty());
     ending
         .notes

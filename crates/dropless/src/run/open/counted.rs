@@ -92,7 +92,7 @@ impl OpenPort<'_> {
     }
 
     /// Frames that it took and its driver could not send.
-    fn tx_errors(&self) -> u64 {
+    pub fn tx_errors(&self) -> u64 {
         self.counted().oerrors.saturating_sub(self.before.oerrors)
     }
 
@@ -174,6 +174,11 @@ impl OpenPort<'_> {
     /// Frames that it counts as sent and that wait below it, in a queue of the kernel's interface.
     pub fn waiting_below(&self) -> u64 {
         self.kernel.sockets().sending()
+    }
+
+    /// Frames that it counts as sent and that the kernel has not taken from it yet.
+    pub fn waiting_above(&self) -> u64 {
+        self.kernel.sockets().unsent()
     }
 
     /// The run has ended: what the kernel has not taken from it is not sent.
