@@ -292,10 +292,11 @@ impl SendPlan {
         Ok(largest)
     }
 
-    /// The MTU that the frames need, bytes: it counts neither header nor FCS nor tags.
+    /// The MTU that the frames need, bytes: it counts neither header nor FCS nor the tag of a frame that has one. Of two tags the
+    /// outer is one of 802.1ad, and for that the kernel leaves no room (`net/packet/af_packet.c`, `tpacket_snd`).
     pub fn mtu(&self) -> Result<usize> {
         let of = |stream: &StreamPlan| {
-            let beside = 18 + 4 * stream.vlans.len();
+            let beside = if stream.vlans.len() == 1 { 22 } else { 18 };
             Ok(stream.sizes()?.largest().saturating_sub(beside))
         };
         let each: Result<Vec<usize>> = self.streams.iter().map(of).collect();

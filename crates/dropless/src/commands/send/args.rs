@@ -176,6 +176,12 @@ impl Args {
         };
         plan.interval_ns = interval_ns(self.interval.as_deref(), plan.duration_ns, fits)?;
         plan.validate()?;
+        let has_own = |text: &String| stream::names(text, "size");
+        ensure_about!(
+            "--size",
+            self.size.is_none() || self.streams.is_empty() || !self.streams.iter().all(has_own),
+            "--size would do nothing, since every --stream has a size= of its own; leave it out, or these"
+        );
         Ok(plan)
     }
 }
@@ -205,15 +211,16 @@ mod tests {
     }
 
     #[test]
-    fn an_mtu_does_not_count_the_tags_that_a_stream_has() {
+    fn an_mtu_does_not_count_the_one_tag_that_a_stream_has() {
         let mtu = |streams: &[&str]| {
             let streams: Vec<&str> = streams.iter().flat_map(|text| ["--stream", text]).collect();
             plan(&streams).unwrap().mtu().unwrap()
         };
         assert_eq!(mtu(&["size=1518"]), 1500);
         assert_eq!(mtu(&["size=1526"]), 1508);
-        assert_eq!(mtu(&["size=1526,vlan=5.6"]), 1500);
-        assert_eq!(mtu(&["size=1522", "size=1526,vlan=5.6"]), 1504);
+        assert_eq!(mtu(&["size=1522,vlan=5"]), 1500);
+        assert_eq!(mtu(&["size=1526,vlan=5.6"]), 1508);
+        assert_eq!(mtu(&["size=1521", "size=1522,vlan=5"]), 1503);
     }
 
     #[test]

@@ -110,9 +110,11 @@ impl FarSides {
             .iter()
             .filter_map(|far| Some(far.before?.account))
             .collect();
+        // Of all together: behind those that are silent nobody waits for as long again.
+        let mut silence = Duration::ZERO;
         for far in self.0.iter_mut().filter(is_there) {
             while far.answers.pop().is_some() {}
-            far.ask_for_all(&accounts);
+            silence += far.ask_for_all(&accounts, PATIENCE.saturating_sub(silence));
         }
     }
 
@@ -148,14 +150,19 @@ impl FarSides {
 }
 
 impl Far {
-    /// Asks until all is told; of `accounts` those of others are late answers to earlier questions.
-    fn ask_for_all(&mut self, accounts: &[u64]) {
+    /// Asks until all is told, or for no longer than `patience`; of `accounts` those of others are late answers to earlier
+    /// questions. Returns how long it was waited for in vain.
+    fn ask_for_all(&mut self, accounts: &[u64], patience: Duration) -> Duration {
         let own = self.before.map(|before| before.account);
         let is_others = |account: u64| Some(account) != own && accounts.contains(&account);
         let mut waiting = Waiting::begin();
         let mut asked: Option<Instant> = None;
         let mut first = None;
-        while waiting.look(true) < PATIENCE {
+        loop {
+            let waited = waiting.look(true);
+            if waited >= patience {
+                return waited;
+            }
             if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
                 self.replies.push(&self.question);
                 asked = Some(Instant::now());
@@ -165,7 +172,7 @@ impl Far {
                 let first = *first.get_or_insert(counters.generation);
                 if counters.generation.saturating_sub(first) >= FRESH {
                     self.after = Some(counters);
-                    return;
+                    return Duration::ZERO;
                 }
             }
         }
@@ -222,7 +229,7 @@ mod tests {
                 answers.take_from(&frame);
             }
         }
-        far.ask_for_all(&[1, 2]);
+        far.ask_for_all(&[1, 2], PATIENCE);
         assert_eq!(far.after.map(|after| after.received), Some(14));
     }
 

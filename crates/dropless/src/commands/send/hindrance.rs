@@ -80,7 +80,7 @@ fn excused_at_end_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
             0
         }
     };
-    let stalled_ns = stalled_ns(job, stalls, &at_the_end);
+    let stalled_ns = stalled_ns(job, stalls, &at_the_end, u64::saturating_add);
     if job.late_ns <= stalled_ns.saturating_add(STALL_NS) {
         job.late_ns
     } else {
@@ -101,9 +101,14 @@ fn excused_of_count_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
         .max
         .unwrap_or(0)
         .saturating_sub(gaps.asked.unwrap_or(0.0) as u64);
-    let since_first = |stall: &Stall| stall.within(sending_ns(job)) - stall.within(begun_ns);
+    let since_first = |stall: &Stall| {
+        stall
+            .within(sending_ns(job))
+            .saturating_sub(stall.within(begun_ns))
+    };
     let full_ns = job.wiring.send.iter().map(|side| full_ns(job, side)).max();
-    let own_ns = own_fault_ns(late_ns, stalled_ns(job, stalls, &since_first));
+    // Between two stalls it sent what was due: they are in two gaps.
+    let own_ns = own_fault_ns(late_ns, stalled_ns(job, stalls, &since_first, u64::max));
     (begun_ns + own_ns).saturating_sub(full_ns.unwrap_or(0))
 }
 
@@ -112,12 +117,17 @@ fn own_fault_ns(late_ns: u64, stalled_ns: u64) -> u64 {
     late_ns.min(stalled_ns.saturating_add(STALL_NS))
 }
 
-/// How long a sender, or whoever it waits for, did not poll, ns: so much as `part` says of each stall.
-fn stalled_ns(job: &ActiveSend, stalls: &[Stall], part: &dyn Fn(&Stall) -> u64) -> u64 {
+/// How long a sender, or whoever it waits for, did not poll, ns: so much as `part` says of each stall, and `join` of several.
+fn stalled_ns(
+    job: &ActiveSend,
+    stalls: &[Stall],
+    part: &dyn Fn(&Stall) -> u64,
+    join: fn(u64, u64) -> u64,
+) -> u64 {
     let long = || stalls.iter().filter(|stall| stall.gap_ns > STALL_NS);
     let stalled_on = |core: usize| -> u64 {
         let own = long().filter(|stall| stall.core as usize == core);
-        own.map(part).sum()
+        own.map(part).fold(0, join)
     };
     let waits = |side: &SendSide| job.plan.machine.ports[side.place.port].kind.traits().pushes_back;
     let senders = job.wiring.send.iter().map(|side| side.place.core);
