@@ -9,7 +9,7 @@ pub(crate) const NAME: &str = "irqbalance";
 /// What tells it to leave cores alone.
 pub(crate) const BANNED: &str = "IRQBALANCE_BANNED_CPULIST";
 /// The same as a mask, as it was called before.
-pub(crate) const BANNED_MASK: &str = "IRQBALANCE_BANNED_CPUS";
+const BANNED_MASK: &str = "IRQBALANCE_BANNED_CPUS";
 /// Where its settings are: Debian's place, then that of Red Hat.
 const FILES: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
 
@@ -49,9 +49,18 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     let stop = Fix::one("systemctl stop irqbalance")
         .undone_by(["systemctl start irqbalance"])
         .kept_by(["systemctl disable irqbalance"]);
-    let keep = Fix::all([format!("echo {ban} >> {file}"), restart.clone()])
-        .persistent()
-        .undone_by([format!("sed -i '/^{ban}$/d' {file}"), restart]);
+    let has_mask = sys.text(file).is_some_and(|text| has_mask(&text));
+    // Beside a mask no list is read.
+    let [away, back] = ["s/^BANNED=/#&/", "s/^#BANNED=/BANNED=/"]
+        .map(|change| format!("sed -i '{}' {file}", change.replace("BANNED", BANNED_MASK)));
+    let beside = |change: String| has_mask.then_some(change);
+    let keep = beside(away)
+        .into_iter()
+        .chain([format!("echo {ban} >> {file}"), restart.clone()]);
+    let undo = beside(back)
+        .into_iter()
+        .chain([format!("sed -i '/^{ban}$/d' {file}"), restart]);
+    let keep = Fix::all(keep).persistent().undone_by(undo);
     finding
         .bad(sentence)
         .remedy(Remedy::by_hand(When::Now, stop))
@@ -72,7 +81,7 @@ pub(crate) fn settings(sys: &Sys) -> &'static str {
 
 /// What it was told to leave alone: in its environment; in its file, which may be newer than the process, only where the
 /// environment cannot be read; else isolated and tickless cores (irqbalance(1)).
-fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
+pub(crate) fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
     let environment = format!("/proc/{process}/environ");
     let said = |source: &str| Some((source.to_owned(), told(&sys.text(source)?)?));
     let found = match sys.text(&environment) {
@@ -86,25 +95,37 @@ fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
     })
 }
 
-/// What an environment, or its file, bans: the last word of it.
-fn told(text: &str) -> Option<CoreSet> {
-    text.split(['\0', '\n']).rev().find_map(assigned)
+/// What an environment, or its file, bans: of each name the last line of it, and where there is a mask no list is read
+/// (irqbalance: `cputree.c`, `setup_banned_cpus`).
+pub(crate) fn told(text: &str) -> Option<CoreSet> {
+    let mut lines = text.split(['\0', '\n']).rev().filter_map(assigned);
+    let mask = lines.clone().find(|(name, _)| *name == BANNED_MASK);
+    mask.or_else(|| lines.next()).map(|(_, cores)| cores)
 }
 
-/// What a line of its settings bans; `None` where it is about something else.
-pub(crate) fn assigned(line: &str) -> Option<CoreSet> {
+/// What a line of its settings bans, and by which name; `None` where it is about something else.
+pub(crate) fn assigned(line: &str) -> Option<(&str, CoreSet)> {
     let (name, value) = line.trim().split_once('=')?;
     let value = value.trim_matches(['"', '\'']);
-    match name {
+    let cores = match name {
         BANNED if value.is_empty() => Some(CoreSet::default()),
         BANNED => value.parse().ok(),
+        // As if there were none.
+        BANNED_MASK if value.is_empty() => None,
         BANNED_MASK => CoreSet::from_mask(value),
         _ => None,
-    }
+    };
+    Some((name, cores?))
+}
+
+fn has_mask(text: &str) -> bool {
+    text.lines()
+        .filter_map(assigned)
+        .any(|(name, _)| name == BANNED_MASK)
 }
 
 /// What it leaves alone where nobody tells it what to; of cpusets it knows nothing.
-pub(crate) fn banned_unasked(sys: &Sys) -> CoreSet {
+fn banned_unasked(sys: &Sys) -> CoreSet {
     cores::isolated_at_boot(sys).with(&cores::tickless(sys))
 }
 
@@ -167,6 +188,26 @@ mod tests {
             finding
                 .says
                 .ends_with("not read /etc/default/irqbalance, which bans them")
+        );
+    }
+
+    #[test]
+    fn beside_a_mask_no_list_is_read() {
+        let machine = Machine::with(&[
+            ("/proc/9/comm", "irqbalance\n"),
+            (
+                FILES[0],
+                "IRQBALANCE_BANNED_CPUS=80\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+            ),
+        ]);
+        let finding = machine.finding(check);
+        let keep = &finding.remedies[1].fix.commands;
+        assert_eq!(
+            (finding.verdict, keep[0].as_str()),
+            (
+                Verdict::Bad,
+                "sed -i 's/^IRQBALANCE_BANNED_CPUS=/#&/' /etc/default/irqbalance"
+            )
         );
     }
 

@@ -1,5 +1,7 @@
 //! The CPU quota of this process's cgroup: who has used it up is stopped.
 
+use std::path::PathBuf;
+
 use crate::ambient::cpu_limit;
 use crate::{Finding, Remedy, Subject};
 use host::cgroup_folders;
@@ -18,12 +20,9 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         (file.display().to_string(), limit, "max")
     } else if let Some((file, limit)) = version_1(subject) {
         (file, limit, "-1")
-    } else if !cgroup_folders(sys, "cpu")
-        .iter()
-        .any(|folder| sys.exists(folder.join("cgroup.procs")))
-    {
+    } else if let Some(why) = why_unseen(subject) {
         return finding
-            .cannot_tell("the cgroups of this session are not below /sys/fs/cgroup")
+            .cannot_tell(why)
             .read(CGROUP, membership.replace('\n', " "));
     } else {
         let sentence = "nothing limits the CPU time of this session";
@@ -46,6 +45,28 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         .read(&file, &limit)
         .costs("the rest of each period (100 ms) once the quota is used up")
         .remedy(Remedy::write(file, none, limit))
+}
+
+/// Why a limit may be where nobody here sees it. Every cgroup of version 2 has a type, but for the machine's own (kernel:
+/// `Documentation/admin-guide/cgroup-v2.rst`): one that has is below others, also where a namespace shows none above it.
+fn why_unseen(subject: &Subject<'_>) -> Option<&'static str> {
+    let folders = cgroup_folders(subject.sys, "cpu");
+    let has = |folder: &PathBuf, file: &str| subject.sys.exists(folder.join(file));
+    let is_top = |folder: &PathBuf| {
+        folders
+            .iter()
+            .all(|other| Some(other.as_path()) != folder.parent())
+    };
+    if !folders.iter().any(|folder| has(folder, "cgroup.procs")) {
+        Some("the cgroups of this session are not below /sys/fs/cgroup")
+    } else if folders
+        .iter()
+        .any(|folder| is_top(folder) && has(folder, "cgroup.type"))
+    {
+        Some("the cgroups above this container are not seen from within it")
+    } else {
+        None
+    }
 }
 
 /// `cpu.cfs_quota_us` of version 1, if it limits.
@@ -82,7 +103,10 @@ mod tests {
         machine.write(MAX, "max 100000\n");
         assert_eq!(machine.verdict(check), Verdict::CannotTell, "an empty mount");
         machine.write("/sys/fs/cgroup/a/cgroup.procs", "");
+        machine.write("/sys/fs/cgroup/a/cgroup.type", "domain\n");
         assert_eq!(machine.verdict(check), Verdict::Good);
+        machine.write("/sys/fs/cgroup/cgroup.type", "domain\n");
+        assert_eq!(machine.verdict(check), Verdict::CannotTell, "a container's");
     }
 
     #[test]

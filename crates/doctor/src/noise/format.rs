@@ -38,7 +38,7 @@ impl Format {
         })
     }
 
-    /// A text field of a record, up to its first zero.
+    /// A text field of a record, up to its first zero. Anybody may name a thread, and by what ends a line, too: that is `?`.
     pub fn text(&self, record: &[u8], name: &str) -> Option<String> {
         let field = self.field(name)?;
         let (offset, len) = if field.elsewhere {
@@ -49,7 +49,7 @@ impl Format {
         };
         let bytes = record.get(offset..)?.get(..len)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(len);
-        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        Some(String::from_utf8_lossy(&bytes[..end]).replace(char::is_control, "?"))
     }
 
     fn field(&self, name: &str) -> Option<&Field> {

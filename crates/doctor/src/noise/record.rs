@@ -387,8 +387,10 @@ fn name_of(pid: u32) -> String {
     if pid == 0 {
         return "idle".into();
     }
-    std::fs::read_to_string(format!("/proc/{pid}/comm"))
-        .map_or_else(|_| "ended".into(), |name| name.trim().to_owned())
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(
+        |_| "ended".into(),
+        |name| name.trim().replace(char::is_control, "?"),
+    )
 }
 
 /// The block devices, by the kernel's numbers for them.

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use super::step::{Action, Step};
-use crate::checks::irqbalance::{BANNED, NAME, assigned, banned_unasked, process, settings};
+use crate::checks::irqbalance::{BANNED, NAME, assigned, banned, process, settings, told};
 use host::Sys;
 use host::cores::CoreSet;
 
 /// The step, if it runs and does not leave these cores alone.
 pub fn step(sys: &Sys, cores: &CoreSet) -> Option<Step> {
-    process(sys)?;
+    let (_, banned) = banned(sys, &process(sys)?);
     let path = settings(sys);
     let old = std::fs::read_to_string(sys.path(path)).unwrap_or_default();
-    let text = banning(&old, cores, &banned_unasked(sys));
+    let text = banning(&old, cores, &banned);
     (text != old).then(|| Step {
         check: NAME.into(),
         why: "irqbalance runs, and moves interrupts back to the cores".into(),
@@ -25,9 +25,10 @@ pub fn step(sys: &Sys, cores: &CoreSet) -> Option<Step> {
 }
 
 /// The file's text with `cores` banned, besides those that are already: by a list or a mask, or where there is neither those
-/// that irqbalance leaves alone `unasked`. A list takes the place of those, so that they must be in it.
+/// that irqbalance leaves alone otherwise: `unasked`, or by what started it. A list takes the place of those, so that they must
+/// be in it.
 fn banning(old: &str, cores: &CoreSet, unasked: &CoreSet) -> String {
-    let asked = old.lines().filter_map(assigned).rfind(|cores| !cores.is_empty());
+    let asked = told(old).filter(|cores| !cores.is_empty());
     let before = asked.as_ref().unwrap_or(unasked);
     if cores.without(before).is_empty() {
         return old.to_owned();
@@ -65,6 +66,12 @@ mod tests {
         assert_eq!(
             banning("IRQBALANCE_BANNED_CPUS=80\n", &ours, &none),
             "IRQBALANCE_BANNED_CPULIST=\"2,3,7\"\n"
+        );
+        let both = "IRQBALANCE_BANNED_CPUS=80\nIRQBALANCE_BANNED_CPULIST=2-3\n";
+        assert_eq!(
+            banning(both, &ours, &none),
+            "IRQBALANCE_BANNED_CPULIST=\"2,3,7\"\n",
+            "beside a mask no list is read"
         );
     }
 

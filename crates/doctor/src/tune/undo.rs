@@ -107,7 +107,8 @@ impl History<'_> {
             Err(error) => return Undone::refused(error.to_string()),
         };
         if now.as_deref() == self.old {
-            return Undone::AsItWas;
+            // An undo that was killed may have come no further than the text.
+            return self.restart(kernel).unwrap_or(Undone::AsItWas);
         }
         if !self.ours.contains(&now.as_deref()) {
             return Undone::Foreign {
@@ -117,15 +118,16 @@ impl History<'_> {
         if let Err(error) = kernel.replace(self.path, self.old) {
             return Undone::refused(error.to_string());
         }
-        if let Some(Err(error)) = self
-            .service
-            .map(|name| kernel.run("systemctl", &["restart", name]))
-        {
-            return Undone::stays(format!(
-                "its text is back, but the service did not start again: {error}"
-            ));
-        }
-        Undone::restored(self.old.map_or("no file", |_| "its old text"))
+        let restored = || Undone::restored(self.old.map_or("no file", |_| "its old text"));
+        self.restart(kernel).unwrap_or_else(restored)
+    }
+
+    /// Has the service that reads the file read it; what there is to say where it cannot.
+    fn restart(&self, kernel: &dyn Kernel) -> Option<Undone> {
+        let error = kernel.run("systemctl", &["restart", self.service?]).err()?;
+        Some(Undone::stays(format!(
+            "its text is back, but the service did not start again: {error}"
+        )))
     }
 
     fn directory(&self, kernel: &dyn Kernel) -> Undone {
