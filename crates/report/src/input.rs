@@ -37,12 +37,28 @@ pub fn is_there(path: &Path) -> Result<bool, ReadError> {
 
 /// The text in the file `path`, as it is.
 pub fn text_file(path: &Path) -> Result<String, ReadError> {
+    text(path, bytes(path)?)
+}
+
+/// The lines of the file `path` that were written to their ends: the last one may be cut anywhere, within a letter, too.
+pub fn whole_lines(path: &Path) -> Result<String, ReadError> {
+    let mut bytes = bytes(path)?;
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    bytes.truncate(end.map_or(0, |end| end + 1));
+    text(path, bytes)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     let read = open(path)?.take(TEXT_MAX + 1).read_to_end(&mut bytes);
     read.map_err(ReadError::io(path))?;
     if bytes.len() as u64 > TEXT_MAX {
         return Err(ReadError::damaged(path, "it is too long for what it should be"));
     }
+    Ok(bytes)
+}
+
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|_| ReadError::damaged(path, "not text"))
 }
 

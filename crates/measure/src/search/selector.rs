@@ -81,6 +81,8 @@ impl Selector {
 
     /// The rate this goal wants next; goes on to the next target where one is reached.
     pub fn nominate(&mut self, database: &Database, grid: &Grid) -> Option<(Load, Why)> {
+        // What another goal measured meanwhile may have opened its bounds again.
+        self.is_done = false;
         loop {
             let bounds = database.bounds(self.target());
             if let Some(wish) = self.wish(bounds, grid) {

@@ -73,11 +73,10 @@ impl Journal {
                 directory.display()
             )
         })?;
-        let text = input::text_file(&path)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let text = input::whole_lines(&path)?;
         let mut lines: Vec<Line> = Vec::new();
         let (mut ends, mut believed) = (vec![0], 0);
-        for (index, line) in text[..whole].split_inclusive('\n').enumerate() {
+        for (index, line) in text.split_inclusive('\n').enumerate() {
             let damaged = || {
                 format!(
                     "{} line {} is damaged; the search cannot go on from it, start a new one",
@@ -183,8 +182,9 @@ pub mod tests {
         journal.append(line(5)).unwrap();
         drop(journal);
         let path = directory.path().join(FILE);
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        text.push_str("{\"version\":1,\"number\":3,\"si");
+        let mut text = std::fs::read(&path).unwrap();
+        // Within a letter.
+        text.extend_from_slice(b"{\"version\":1,\"why\":\"gr\xc3");
         std::fs::write(&path, text).unwrap();
         let (mut journal, lines) = Journal::open(directory.path()).unwrap();
         assert_eq!(

@@ -363,6 +363,32 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
             tests.push(test);
         }
     }
+    for (test, name, flags) in [
+        (
+            Test::Latency,
+            "latency",
+            [
+                ("--latency-trials", args.latency_trials.is_some()),
+                ("--latency-duration", args.latency_duration.is_some()),
+            ],
+        ),
+        (
+            Test::BackToBack,
+            "back-to-back",
+            [
+                ("--burst-repeats", args.burst_repeats.is_some()),
+                ("--burst-duration", args.burst_duration.is_some()),
+            ],
+        ),
+    ] {
+        let given = flags.into_iter().find(|(_, is_given)| *is_given);
+        if let Some((flag, _)) = given.filter(|_| !tests.contains(&test)) {
+            bail_about!(
+                flag,
+                "{flag} is of a test that is not made; add --test {name}, or leave it out"
+            );
+        }
+    }
     Ok(Rfc2544Settings {
         tests,
         trial_ns: time("--trial-duration", args.trial_duration.as_ref(), "60s")?,
