@@ -1,9 +1,15 @@
 //! Two dropless over one virtual wire, with `AF_PACKET` or `AF_XDP` at both ends: every packet is accounted for on both sides.
 
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
 use crate::support::wire::{
     Wire, assert_all_back, assert_conserved, assert_no_rate_of_its_backlog, interrupted,
 };
 use crate::support::{Lab, Need, require};
+
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// `test` over each of the two.
 fn each(test: fn(&Lab, &Wire, &str)) {
@@ -93,10 +99,15 @@ fn tagged_probes_come_back() {
 #[test]
 fn what_overflows_is_named_by_the_far_side() {
     each(|lab, wire, kind| {
-        // Both on one core: the reflector stands still while the sender has its turn.
         let reflector = wire.reflect_far(lab, kind, &["--cores", "0"]);
-        let arguments = ["--rate", "max", "--count", "200k", "--tx-only", "--cores", "0"];
-        let sender = wire.send(lab, kind, &arguments).run();
+        let arguments = ["--rate", "max", "--duration", "60s", "--tx-only", "--cores", "0"];
+        let mut sender = wire.send(lab, kind, &arguments).spawn();
+        sender.until_sending(LIMIT);
+        // More come meanwhile than have room.
+        reflector.signal(Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(500));
+        reflector.signal(Signal::SIGCONT);
+        let sender = interrupted(sender);
         let reflector = interrupted(reflector);
         assert_eq!(sender.code, Some(0), "{sender}");
         assert_conserved(&sender);
@@ -107,7 +118,7 @@ fn what_overflows_is_named_by_the_far_side() {
         // The ARP request came besides the probes.
         assert_eq!(
             reflector.number("received") + missed,
-            200_001,
+            sender.number("sent") + 1,
             "{sender}\n{reflector}"
         );
     });
