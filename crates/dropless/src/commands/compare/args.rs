@@ -15,7 +15,7 @@ use crate::args::status::StatusArgs;
                                         what 50 firewall rules cost the kernel's sockets
   dropless compare --far 10.0.0.2       over the real wire to where `dropless reflect` runs
 
-Exit codes: 0 measured; 1 measured, and no way carries --rate without loss; 2 could not measure.")]
+Exit codes: 0 measured; 1 measured, and no way to a network carries --rate, or anything, without loss; 2 could not measure.")]
 pub struct Args {
     /// The rate that you need: it is measured, and the recommendation is for it
     #[arg(long, value_name = "RATE")]

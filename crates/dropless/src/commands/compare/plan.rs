@@ -16,6 +16,7 @@ use super::missing::{absent, carries, has_tool, lacks, no_namespaces};
 use report::published::own_id;
 use wire::Template;
 
+use crate::about::ensure_about;
 use crate::plan::{USUAL_FRAME, optional, packet_rate, parse_cores, trial_duration};
 use crate::run::kernel_port::interface_with;
 
@@ -110,6 +111,11 @@ impl ComparePlan {
             // Not asked for, and nothing to be said of it but how it is asked for, which the help page does.
             ways.retain(|way| way.method != Method::Ports);
         }
+        ensure_about!(
+            "--near-port",
+            args.near_port.is_none() || ways.iter().any(|way| way.method == Method::Ports),
+            "--near-port is of the way `ports`; add that to --methods, or leave it out"
+        );
         if args.firewall_rules > 0 {
             ensure!(
                 ways.iter().any(|way| way.method.is_sockets()),

@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "FAULTS", help_heading = "Path")]
     pub fault: Option<String>,
     /// Seed of the faults [default: random, printed]
-    #[arg(long, value_name = "N", help_heading = "Path")]
+    #[arg(long, value_name = "N", help_heading = "Path", requires = "fault")]
     pub seed: Option<u64>,
 
     /// Queues a port

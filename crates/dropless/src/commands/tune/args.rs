@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, requires = "boot", conflicts_with_all = ["apply", "prove", "undo"])]
     pub write: bool,
     /// Bind a NIC although this machine is reached through it
-    #[arg(long)]
+    #[arg(long, requires = "nics")]
     pub force: bool,
     /// Where each change is written down before it is made
     #[arg(long, value_name = "FILE", default_value = doctor::tune::journal::DEFAULT)]
