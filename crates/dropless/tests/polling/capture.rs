@@ -20,6 +20,7 @@ pub fn capture(lab: &Lab, namespace: &Namespace, arguments: &[&str]) -> Running 
         .within(namespace)
         .spawn();
     running.wait_for("capturing from", Duration::from_secs(30));
+    running.until_begun(Duration::from_secs(30));
     running
 }
 

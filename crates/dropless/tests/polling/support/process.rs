@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use report::published::{Phase, Place};
+use report::published::{Phase, Place, State};
 
 use super::Namespace;
 
@@ -167,12 +167,27 @@ impl Running {
 
     /// Waits until it has sent packets by its schedule, as it tells `dropless top`: in words it says so a second later.
     pub fn until_sending(&mut self, limit: Duration) {
-        let sends = |this: &Self| {
-            let told = Place::own().look(this.id()).state;
-            told.is_ok_and(|state| state.phase == Phase::Sending && state.total.sent > 0)
+        self.until_told(limit, |state| {
+            state.phase == Phase::Sending && state.total.sent > 0
+        });
+    }
+
+    /// Waits until its run has begun: what came before belongs to nobody. It says before that on what it listens.
+    pub fn until_begun(&mut self, limit: Duration) {
+        self.until_told(limit, |state| {
+            state.phase != Phase::Starting && state.elapsed_s > 0.0
+        });
+    }
+
+    fn until_told(&mut self, limit: Duration, is_it: fn(&State) -> bool) {
+        let tells = |this: &Self| {
+            Place::own()
+                .look(this.id())
+                .state
+                .is_ok_and(|state| is_it(&state))
         };
-        until(limit, || sends(self) || !self.is_alive());
-        assert!(sends(self), "it does not send: {self:?}");
+        until(limit, || tells(self) || !self.is_alive());
+        assert!(tells(self), "never told: {self:?}");
     }
 
     /// Waits for its end; kills it and fails the test when the limit passes.
