@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-{ "$lab/vm.sh" -t 400 -f "$program" "$lab"/tests/*.sh || echo $? >"$work/code"; } | tee "$work/said"
+{ "$lab/vm.sh" -f "$program" "$lab"/tests/*.sh || echo $? >"$work/code"; } | tee "$work/said"
 # Booted once more where the emulator hung, it says so once more.
 arguments=$(tr -d '\r' <"$work/said" | sed -n 's/^second boot: //p' | tail -n 1)
 if [ -z "$arguments" ]; then

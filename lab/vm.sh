@@ -6,7 +6,7 @@
 #   -n  a pair of cards, back to back: igb, vmxnet3, e1000e, virtio (default: one pair of igb, one of vmxnet3)
 #   -f  a program of this machine to carry along with its libraries, into the guest's PATH
 #   -s  processors of the guest (default 2: with more than the host has, QEMU 10 loses timer interrupts more often)
-#   -t  when to give up (default 240 s)
+#   -t  when to give up (default 120 s, and 100 s a script)
 #
 # Everything is software emulation, so it runs where KVM does not. All scripts run in one boot, one after another (where it
 # hangs, those without a result in one more), as root, with 2 MiB hugepages, DPDK's drivers, dpdk-testpmd, ip and ethtool
@@ -15,7 +15,7 @@
 set -eu
 lab=$(cd "$(dirname "$0")" && pwd)
 
-cards='' programs='' arguments='' cpus=2 limit=240
+cards='' programs='' arguments='' cpus=2 limit=
 while getopts n:f:a:s:t: option; do
     case $option in
     n) cards="$cards $OPTARG" ;;
@@ -31,7 +31,7 @@ shift $((OPTIND - 1))
     sed -n 's/^#   lab/usage: lab/p' "$0" >&2
     exit 2
 }
-: "${cards:=igb vmxnet3}"
+: "${cards:=igb vmxnet3}" "${limit:=$((120 + 100 * $#))}"
 
 root=$("$lab/packages.sh")
 busybox=$root/bin/busybox
@@ -147,15 +147,35 @@ card_arguments() {
     done
 }
 
-# A guest that lost its timer ends when its kernel sees that (21 s), and not with the time.
+# A guest that lost its timer before its first process was there is ended here.
+ended_unless_booted() {
+    for _ in $(seq 120); do
+        sleep 1
+        [ -s "$work/pid" ] || continue
+        ! grep -q '^lab: booted' "$work/console" || return 0
+    done
+    kill "$(cat "$work/pid")"
+}
+
+# One that lost it later ends when its kernel sees that (21 s), and not with the time.
 boot() {
+    rm -f "$work/pid"
+    ended_unless_booted >"$work/watch" 2>&1 </dev/null &
+    watch=$!
+    code=0
+    emulate || code=$?
+    kill $watch 2>/dev/null || :
+    return $code
+}
+
+emulate() {
     # shellcheck disable=SC2046 # every line is an option and its value
     LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu \
         timeout --foreground "$limit" "$root/usr/bin/qemu-system-x86_64" \
         -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -nodefaults -display none -no-reboot \
-        -M q35,kernel-irqchip=split -accel tcg,thread=multi -cpu max,la57=off -smp "$cpus" -m 3072 \
+        -M q35,kernel-irqchip=split -accel tcg,thread=multi -cpu max,la57=off,avx=off,avx2=off -smp "$cpus" -m 3072 \
         -device intel-iommu,intremap=on,device-iotlb=on $(card_arguments) \
-        -kernel "$kernel" -initrd "$work/initrd" \
+        -pidfile "$work/pid" -kernel "$kernel" -initrd "$work/initrd" \
         -serial "file:$work/console" -serial stdio -serial "file:$work/ended" \
         -append "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable clocksource=tsc mitigations=off nokaslr \
 intel_iommu=on iommu=pt hugepages=256 sysctl.kernel.panic_on_rcu_stall=1 lab.done=$(wc -l <"$work/results") $arguments" </dev/null

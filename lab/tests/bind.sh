@@ -15,7 +15,8 @@ state() {
     done
 }
 
-# Every card is on the driver and as usable as said, in the eyes of ports and of doctor; "own" is the kernel's for it.
+# Every card is on the driver and as usable as said, in the eyes of ports and, of each pair's first, of doctor; "own" is the
+# kernel's for it.
 seen() {
     wanted=$1 usable=$2
     shift 2
@@ -24,10 +25,12 @@ seen() {
         driver=$wanted
         [ "$driver" != own ] || driver=$(basename "$(readlink "/sys/bus/pci/devices/$address/driver")")
         grep -q "^ *pci:$address  *$usable  *$driver " ports.txt || fail "ports does not show $address as $usable on $driver"
+    done
+    case $usable in yes) judged=good ;; *) judged=bad ;; esac
+    for address in "$1" "$3"; do
         code=0
         dropless doctor --cores 1 --port "pci:$address" --watch 0 --json >doctor.json 2>doctor.txt || code=$?
         [ $code -le 1 ] || fail "doctor ended with $code"
-        case $usable in yes) judged=good ;; *) judged=bad ;; esac
         [ "$(verdict port doctor.json)" = $judged ] || fail "doctor judges $address as $(verdict port doctor.json)"
         echo "$address: $(says port doctor.json)"
     done

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Two vmxnet3 cards, whose own count of missed packets is exact: what is lost at full speed has a name, to the packet.
+# Two vmxnet3 cards, whose own count of missed packets is exact: what is lost before a reflector that stands still has a name,
+# to the packet.
 set -eu
 # shellcheck source=lab/guest/lib.sh
 . lib.sh
@@ -10,9 +11,14 @@ near=$1 far=$2
 pcibind vfio-pci "$near" "$far" || fail "binding failed"
 dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &
 reflector=$!
+dropless send --port "pci:$near" --to 198.18.0.2 --rate max --duration 3s --tx-only --json >send.json 2>send.txt &
+sender=$!
+until_said sending send.txt
+kill -STOP $reflector
+sleep 1
+kill -CONT $reflector
 code=0
-dropless send --port "pci:$near" --to 198.18.0.2 --rate max --duration 3s --tx-only --json \
-    >send.json 2>send.txt || code=$?
+wait $sender || code=$?
 [ $code -le 1 ] || fail "send ended with $code"
 wait $reflector || [ $? -eq 1 ] || fail "reflect ended with $?"
 

@@ -24,9 +24,14 @@ static GATES: Mutex<Vec<Weak<Gate>>> = Mutex::new(Vec::new());
 /// Longer than any burst: whoever has not come out by then never will.
 const GRACE_MAX: Duration = Duration::from_secs(2);
 
-/// Asks the kernel for membarrier(2); where it is refused, workers pay for the fence.
-pub(crate) fn register() {
+/// Asks the kernel for membarrier(2); where it is refused, workers pay for the fence. The start of EAL does so at the latest: a
+/// process of one thread is answered at once, one of several after a grace period of RCU (10 ms and more).
+pub fn ask_for_barriers() {
     MEMBARRIER.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
+}
+
+pub(crate) fn register() {
+    ask_for_barriers();
     // SAFETY: `grace` is a plain function that may be called at any time, from any thread.
     unsafe { sys::dl_before_unmap(Some(grace)) };
 }

@@ -94,6 +94,7 @@ pub use config::{Capabilities, PortConfig};
 pub use device::{Device, Parts};
 pub use eal::{Eal, version};
 pub use error::{EalError, PoolError, PortError, WorkerError};
+pub use gate::ask_for_barriers;
 pub use mbuf::Mbuf;
 pub use packet_ring::PacketRing;
 pub use packet_socket::{PacketSockets, Promiscuous};

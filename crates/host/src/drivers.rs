@@ -9,12 +9,22 @@ use std::path::{Path, PathBuf};
 /// Every DPDK driver carries its description behind this mark (what `dpdk-pmdinfo` reads).
 const MARK: &[u8] = b"PMD_INFO_STRING= ";
 
-/// The DPDK drivers installed; read once, as it means reading every driver's file.
+/// The DPDK drivers installed; looked for once.
 pub fn drivers(sys: &Sys) -> &Drivers {
     sys.drivers.get_or_init(|| read(sys))
 }
 
-/// Reads every driver library below the usual library directories.
+impl Drivers {
+    /// What the drivers say of themselves. Whoever asks first waits for the reading of every driver's file: some 30 MB.
+    pub fn pmds(&self) -> &[Pmd] {
+        self.pmds.get_or_init(|| {
+            let libraries = self.files.iter().filter_map(|file| fs::read(file).ok());
+            libraries.flat_map(|bytes| descriptions(&bytes)).collect()
+        })
+    }
+}
+
+/// Finds every driver library below the usual library directories.
 fn read(sys: &Sys) -> Drivers {
     let mut drivers = Drivers::default();
     for directory in directories(sys) {
@@ -27,9 +37,7 @@ fn read(sys: &Sys) -> Drivers {
             }
             drivers.libraries.push(library.clone());
             if library.starts_with("librte_net_") {
-                if let Ok(bytes) = fs::read(sys.path(directory.join(library))) {
-                    drivers.pmds.extend(descriptions(&bytes));
-                }
+                drivers.files.push(sys.path(directory.join(library)));
             }
         }
         drivers.directories.push(directory);

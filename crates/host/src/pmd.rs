@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// In a driver's table of PCI identifiers: matches any.
 const ANY: u32 = 0xffff;
@@ -39,8 +40,10 @@ pub struct Drivers {
     pub directories: Vec<PathBuf>,
     /// File names without version: `librte_net_ena.so`.
     pub libraries: Vec<String>,
-    /// What the libraries say of themselves.
-    pub pmds: Vec<Pmd>,
+    /// Those of network drivers, to be read.
+    pub(crate) files: Vec<PathBuf>,
+    /// What they say of themselves, once somebody asks.
+    pub(crate) pmds: OnceLock<Vec<Pmd>>,
 }
 
 impl Drivers {
@@ -52,7 +55,7 @@ impl Drivers {
 
     /// The driver that claims the PCI device with these identifiers: vendor, device, and both of the subsystem.
     pub fn claiming(&self, identifiers: [u32; 4]) -> Option<&Pmd> {
-        self.pmds.iter().find(|pmd| pmd.claims(identifiers))
+        self.pmds().iter().find(|pmd| pmd.claims(identifiers))
     }
 
     /// The Debian and Ubuntu package of `librte_net_NAME.so`: the ABI version is in the directory's name.

@@ -119,6 +119,20 @@ impl CoreNoise {
         );
         (*gaps_dropped > 0).then(|| Note::new("stalls_dropped", text))
     }
+
+    /// That a look at the clock takes as long as the threshold, as a reason against all of its numbers: no thief takes a core
+    /// between one look in twenty and the next.
+    pub fn looks_are_stalls(&self) -> Option<Note> {
+        let Self {
+            core, looks, gaps, ..
+        } = self;
+        let gaps = gaps + self.gaps_dropped;
+        let text = format!(
+            "core {core}: {gaps} of {looks} looks at the clock took longer than --threshold, so that most of its stalls are \
+             nobody's; fix: a higher --threshold"
+        );
+        (gaps * 20 > *looks).then(|| Note::new("threshold_too_low", text))
+    }
 }
 
 /// One cause.
@@ -180,6 +194,20 @@ mod tests {
         let text = serde_json::to_string(&noise).unwrap();
         assert_eq!(serde_json::from_str::<NoiseSummary>(&text).unwrap(), noise);
         assert_eq!(noise.exit_code(), EXIT_LOSS);
+    }
+
+    #[test]
+    fn a_threshold_that_every_look_takes_measures_the_looks() {
+        let core = |gaps, gaps_dropped| CoreNoise {
+            looks: 2000,
+            gaps,
+            gaps_dropped,
+            ..CoreNoise::default()
+        };
+        assert_eq!(core(60, 40).looks_are_stalls(), None);
+        let reason = core(60, 41).looks_are_stalls().unwrap();
+        assert_eq!(reason.code, "threshold_too_low");
+        assert!(reason.text.contains("101 of 2000 looks"), "{}", reason.text);
     }
 
     #[test]

@@ -20,8 +20,8 @@ done
 dropless doctor --cores 0 --json >other.json 2>other.txt || [ $? -eq 1 ] || fail "doctor ended with $?"
 [ "$(verdict isolation other.json)" = bad ] || fail "doctor judges core 0 as isolated"
 
-dropless noise --cores 1 --duration 4s --json >noise.json 2>noise.txt || fail "noise ended with $?"
-dropless noise --cores 0 --duration 2s --json >noise0.json 2>noise0.txt || fail "noise ended with $?"
+dropless noise --cores 1 --threshold 100us --duration 4s --json >noise.json 2>noise.txt || fail "noise ended with $?"
+dropless noise --cores 0 --threshold 100us --duration 2s --json >noise0.json 2>noise0.txt || fail "noise ended with $?"
 ticks=$(ticks noise.json) other=$(ticks noise0.json)
 echo "in 1000 s of polling: $before ticks in the first boot, $ticks here, $other here on core 0"
 [ $((ticks * 20)) -le "$before" ] || fail "not a twentieth of the ticks"

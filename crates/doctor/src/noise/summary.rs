@@ -63,7 +63,10 @@ pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
     notes.extend(seen.cores.iter().filter_map(moved));
     NoiseSummary {
         run: run.to_owned(),
-        reasons: cores.iter().filter_map(CoreNoise::dropped).collect(),
+        reasons: cores
+            .iter()
+            .flat_map(|core| core.looks_are_stalls().or_else(|| core.dropped()))
+            .collect(),
         threshold_ns: asked.threshold_ns,
         ring: asked.descriptors,
         rate_pps: asked.ring.map(|ring| ring.rate_pps),

@@ -249,6 +249,8 @@ pub trait Summary: Outcome + RunResult {
 /// Runs `job` from the first check to the printed result, which is its exit code.
 pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let begun = Reading::now();
+    // Before there is a second thread.
+    dpdk::ask_for_barriers();
     let board = StatusBoard::open(&settings.status, J::COMMAND)?;
     let interrupt = Interrupt::install_with(job.hangup())?;
     let needs = job.needs()?;

@@ -9,8 +9,10 @@ use crate::{Fix, Problem};
 pub fn check(look: &Look<'_>, arguments: &str) -> Result<Prepared, Problem> {
     let device = arguments.split(',').next().unwrap_or_default();
     let drivers = drivers(look.sys);
-    let known = || drivers.pmds.iter().map(|pmd| pmd.name.as_str());
-    if drivers.pmds.is_empty() || !device.starts_with("net_") || known().any(|name| device.starts_with(name))
+    let known = || drivers.pmds().iter().map(|pmd| pmd.name.as_str());
+    if drivers.pmds().is_empty()
+        || !device.starts_with("net_")
+        || known().any(|name| device.starts_with(name))
     {
         return Ok(Prepared::of(look.uri));
     }
@@ -25,7 +27,7 @@ pub fn check(look: &Look<'_>, arguments: &str) -> Result<Prepared, Problem> {
 
 /// Installed drivers that no bus device needs, so that their devices can be made up.
 fn virtual_drivers(look: &Look<'_>) -> Vec<String> {
-    let drivers = drivers(look.sys).pmds.iter();
+    let drivers = drivers(look.sys).pmds().iter();
     let software =
         drivers.filter(|pmd| pmd.pci_ids.is_empty() && pmd.kmod.is_empty() && pmd.name.starts_with("net_"));
     software.map(|pmd| pmd.name.clone()).collect()

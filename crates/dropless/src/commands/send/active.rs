@@ -3,7 +3,7 @@
 use anyhow::Result;
 use measure::interval::LATENCY_SUB_BITS;
 use measure::verdict::OFFERED_TOLERANCE;
-use measure::{Histogram, IntervalCollector, IntervalRow, Nanos, Percentiles};
+use measure::{Histogram, IntervalCollector, IntervalRow, Nanos, Percentiles, Ticks};
 use report::published::{self, Buckets, State};
 use report::rundir::RunDir;
 
@@ -24,6 +24,9 @@ use crate::run::refusing::Refusing;
 use crate::run::stage::Stage;
 use crate::run::workers::STALL_NS;
 use crate::run::{Active, Next};
+
+/// Near its end a run is looked at this often.
+const SOON_NS: u64 = 5_000_000;
 
 /// How much of the latency so far is shown at once, ns, where intervals are shorter.
 const RECENT_NS: u64 = 100_000_000;
@@ -185,6 +188,15 @@ impl Active for ActiveSend {
             self.write(&row);
         }
         next
+    }
+
+    fn wakes_at(&self) -> Option<Ticks> {
+        let times = &self.wiring.times;
+        let soon = now().after(times.clock.ticks_from_ns(SOON_NS));
+        match self.phase {
+            Phase::Sending => Some(times.end.max(soon)).filter(|at| at.0 != u64::MAX),
+            Phase::Draining(_) => Some(soon),
+        }
     }
 
     fn status(&self, look: &Look<'_, '_>) -> State {

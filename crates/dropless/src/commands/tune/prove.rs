@@ -89,15 +89,15 @@ pub fn show(proof: &Proof, style: &Style) -> String {
             );
         }
     }
+    let reason = proof.before.reasons.iter().chain(&proof.after.reasons).next();
     let verdict = match proof.factor {
         _ if proof.after.interrupted => "the second measurement was interrupted: nothing is proven".into(),
-        None if !(proof.before.reasons.is_empty() && proof.after.reasons.is_empty()) => {
-            "more stalls than there is room for: nothing is proven; fix: a shorter --duration".into()
-        }
         Some(factor) if factor > 1.05 => format!("{factor:.2} times less time is taken than before"),
         Some(factor) if factor < 0.95 => format!("{:.2} times more time is taken than before", 1.0 / factor),
         Some(_) => "no difference that could be told from chance".into(),
-        None => "nothing takes the cores any more".into(),
+        None => reason.map_or("nothing takes the cores any more".into(), |reason| {
+            format!("nothing is proven: {}", reason.text)
+        }),
     };
     format!("\n{}  {verdict}\n", table.render(style))
 }
