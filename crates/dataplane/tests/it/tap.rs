@@ -204,6 +204,7 @@ impl Transmit for Narrow {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
     fn what_goes_by_is_copied_or_counted(
         rounds in prop::collection::vec((1usize..64, 0usize..64, 0u64..40_000), 1..300),

@@ -65,7 +65,7 @@ pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
         run: run.to_owned(),
         reasons: cores
             .iter()
-            .flat_map(|core| core.looks_are_stalls().or_else(|| core.dropped()))
+            .filter_map(|core| core.looks_are_stalls().or_else(|| core.dropped()))
             .collect(),
         threshold_ns: asked.threshold_ns,
         ring: asked.descriptors,

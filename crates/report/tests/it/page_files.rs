@@ -20,17 +20,17 @@ use crate::page::{data, largest};
 
 const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
 
-/// A million intervals, one of them bad: few points, and the one is there with its whole height.
+/// 300,000 intervals, one of them bad: few points, and the one is there with its whole height.
 #[test]
 fn thinning_hides_no_spike() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("long.csv");
     let mut text = OLDER.to_owned();
-    for ms in 1..=1_000_000 {
+    for ms in 1..=300_000 {
         text += match ms {
-            654_321 => "654321,1000,0,1,0.9\n".to_owned(),
+            254_321 => "254321,1000,0,1,0.9\n".to_owned(),
             123_456 => "123456,1000,1000,0,777.5\n".to_owned(),
-            333_333 => "333333,0,0,0,0.05\n".to_owned(),
+            233_333 => "233333,0,0,0,0.05\n".to_owned(),
             _ => format!("{ms},1000,1000,0,0.05\n"),
         }
         .as_str();
@@ -38,7 +38,7 @@ fn thinning_hides_no_spike() {
     fs::write(&path, &text).unwrap();
     let run = load::load(&path).unwrap();
     let series = run.series.as_ref().unwrap();
-    assert_eq!((series.rows, series.totals.lost), (1_000_000, 1000.0));
+    assert_eq!((series.rows, series.totals.lost), (300_000, 1000.0));
     assert!(
         (2000..=4000).contains(&series.points().len()),
         "{}",
@@ -50,7 +50,7 @@ fn thinning_hides_no_spike() {
     assert_eq!(largest(&channels["loss"]["max"]), 100.0);
     assert_eq!(largest(&channels["mean"]["max"]), 777.5e6);
     for part in [
-        "at most 100 % of an interval, that which ends at 654.3 s",
+        "at most 100 % of an interval, that which ends at 254.3 s",
         "took 777.5 ms, in the interval that ends at 123.5 s",
     ] {
         assert!(page.contains(part), "{part}");
