@@ -47,6 +47,7 @@ seen vfio-pci yes "$@"
 while [ $# -gt 0 ]; do
     dropless reflect --no-doctor --port "pci:$2" --json --duration 60s >reflect.json 2>reflect.txt &
     reflector=$!
+    until_said reflecting reflect.txt
     code=0
     dropless send --no-doctor --port "pci:$1" --to 198.18.0.2 --rate 2kpps --count 2k --backlog 2000 --json \
         >send.json 2>send.txt || code=$?

@@ -11,6 +11,7 @@ near=$1 far=$2
 pcibind vfio-pci "$near" "$far" || fail "binding failed"
 dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &
 reflector=$!
+until_said reflecting reflect.txt
 dropless send --port "pci:$near" --to 198.18.0.2 --rate max --duration 3s --tx-only --json >send.json 2>send.txt &
 sender=$!
 until_said sending send.txt

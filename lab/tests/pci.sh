@@ -30,6 +30,7 @@ grep "$near" bound.txt | grep -q vfio-pci || fail "ports does not show $near on 
 echo "== dropless sends, dropless reflects"
 dropless reflect --port "pci:$far" --json --duration 60s >reflect.json 2>reflect.txt &
 reflector=$!
+until_said reflecting reflect.txt
 code=0
 dropless send --port "pci:$near" --to 198.18.0.2 --rate 4kpps --count 6k --backlog 6000 --json >send.json 2>send.txt || code=$?
 sound send.json $code

@@ -10,6 +10,7 @@ near=$1 far=$2
 pcibind vfio-pci "$near" "$far" || fail "binding failed"
 dropless reflect --queues 4 --cores 1 --port "pci:$far" --json --duration 60s >reflect.json 2>reflect.txt &
 reflector=$!
+until_said reflecting reflect.txt
 code=0
 dropless send --cores 0 --port "pci:$near" --to 198.18.0.2 --flows 256 --rate 4kpps --count 8k --backlog 8000 --json \
     >send.json 2>send.txt || code=$?

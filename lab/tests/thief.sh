@@ -15,6 +15,7 @@ chmod +x magpie
 umount /sys/kernel/tracing
 dropless reflect --cores 0 --no-doctor --port "pci:$far" --json --duration 60s >reflect.json 2>reflect.txt &
 reflector=$!
+until_said reflecting reflect.txt
 # It takes nine tenths of the core, so that a host that pauses this machine at will pauses mostly the thief.
 nice -n -10 taskset 2 ./magpie &
 thief=$!

@@ -102,6 +102,9 @@ pub struct MethodResult {
     /// What the firewall rules cost; absent where there were none on its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub firewall: Option<FirewallCost>,
+    /// Why that is not known, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firewall_missing: Option<String>,
 }
 
 impl MethodResult {

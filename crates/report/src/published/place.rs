@@ -100,6 +100,11 @@ impl Place {
         self.0.join(process.to_string())
     }
 
+    /// What becomes the file of a process.
+    fn beside(&self, process: u32) -> PathBuf {
+        self.0.join(format!(".{process}"))
+    }
+
     /// All published files, the latest process last, without what is over for long.
     pub fn list(&self) -> Vec<Found> {
         let mut found: Vec<Found> = self
@@ -125,6 +130,13 @@ impl Place {
             if found.is_long_over() && is_own(&found.path, false) {
                 let _ = fs::remove_file(&found.path);
                 remove_tap(&found.path);
+            }
+        }
+        // It was killed while it wrote.
+        for process in self.named(|name| name.strip_prefix('.')) {
+            let path = self.beside(process);
+            if started_ticks(process).is_none() && is_old(&path) && is_own(&path, true) {
+                let _ = fs::remove_file(path);
             }
         }
         // What a process published may have gone before: by a run that had its number after it.
@@ -199,7 +211,7 @@ impl Place {
         let process = own_id();
         let publisher = Publisher {
             path: self.file(process),
-            beside: self.0.join(format!(".{process}")),
+            beside: self.beside(process),
         };
         // An earlier process may have had our number.
         for (path, may_be_cut) in [(&publisher.path, false), (&publisher.beside, true)] {

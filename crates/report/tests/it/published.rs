@@ -249,6 +249,34 @@ fn what_the_dead_left_is_seen_for_a_while_and_then_swept() {
     );
 }
 
+/// Above what the kernel gives to processes (`PID_MAX_LIMIT`).
+const NOBODY: u32 = (1 << 22) + 1;
+
+#[test]
+fn what_the_killed_were_writing_is_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let own = encode(&state(1)).unwrap();
+    let half = &own[..own.len() / 2];
+    let write = |process: u32, bytes: &[u8]| {
+        let path = dir.path().join(format!(".{process}"));
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    let [old, fresh, of_others, alive] = [
+        write(NOBODY, half),
+        write(NOBODY + 1, half),
+        write(NOBODY + 2, b"notes"),
+        write(std::os::unix::process::parent_id(), half),
+    ];
+    [&old, &of_others, &alive].map(|path| age(path));
+    place.publisher().unwrap();
+    assert_eq!(
+        [&old, &fresh, &of_others, &alive].map(|path| path.exists()),
+        [false, true, true, true]
+    );
+}
+
 /// A number may be another's by the time; what told of its end is over, whoever has the number.
 #[test]
 fn what_has_ended_is_not_active_for_ever() {

@@ -226,10 +226,13 @@ fn try_way(
         None
     };
     let mut ends = Ends::start(plan, way, wire.as_ref(), scene, told)?;
-    let mut tried = try_rates(plan, &mut ends, measured);
+    let tried = try_rates(plan, &mut ends, measured);
     if let (Ok(()), Some(wire)) = (&tried, wire.as_ref().filter(|_| plan.has_rules(way.method))) {
-        tried =
-            firewall::cost(plan.firewall_rules, wire, &mut ends).map(|cost| measured.firewall = Some(cost));
+        // The way has been measured, whatever comes of this.
+        match firewall::cost(plan.firewall_rules, wire, &mut ends) {
+            Ok(cost) => measured.firewall = Some(cost),
+            Err(error) => measured.firewall_missing = Some(format!("{error:#}")),
+        }
     }
     ends.end();
     tried
@@ -305,6 +308,14 @@ fn notes(plan: &ComparePlan, comparison: &Comparison, not_begun: &[&str]) -> Vec
         );
         notes.push(Note::new("port_full", text));
     }
+    let unknown = comparison
+        .methods
+        .iter()
+        .filter_map(|method| Some((&method.name, method.firewall_missing.as_ref()?)));
+    notes.extend(unknown.map(|(name, why)| {
+        let text = format!("what the firewall rules cost {name} is not known: {why}");
+        Note::new("firewall_unknown", text)
+    }));
     if comparison.interrupted {
         let text = "interrupted: this is what was measured up to then";
         let text = match not_begun {
