@@ -269,7 +269,9 @@ fn what_the_killed_were_writing_is_swept() {
         write(NOBODY + 2, b"notes"),
         write(std::os::unix::process::parent_id(), half),
     ];
-    [&old, &of_others, &alive].map(|path| age(path));
+    for path in [&old, &of_others, &alive] {
+        age(path);
+    }
     place.publisher().unwrap();
     assert_eq!(
         [&old, &fresh, &of_others, &alive].map(|path| path.exists()),
