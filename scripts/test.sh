@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 2
 . scripts/lib.sh
 
 work=$(mktemp -d) || exit 2
-trap 'end_beside; rm -rf "$work"; give_back' EXIT
+trap 'rm -rf "$work"; give_back' EXIT
 trap 'exit 130' HUP INT TERM
 # A test that cannot run here appends "name: reason" to this file.
 DROPLESS_SKIPS=$work/skips
@@ -48,23 +48,6 @@ step() {
         failures="$failures$(printf '\n  %s' "$name")$(failed_names)"
     fi
     printf '== %s: %s passed, %s failed, %s s\n' "$name" "$1" "$2" $(($(date +%s) - begun))
-}
-
-# What only compiles takes what the others leave: it is begun here, and has its step when it is done.
-besides=
-beside() {
-    name=$1
-    shift
-    # shellcheck disable=SC2016 # the inner shell expands them
-    setsid chrt --idle 0 sh -c '"$@"; echo $? >"$0"' "$work/$name.code" "$@" >"$work/$name.log" 2>&1 </dev/null &
-    besides="$besides $!"
-}
-was_beside() {
-    cat "$work/$1.log"
-    return "$(cat "$work/$1.code" || echo 1)"
-}
-end_beside() {
-    for session in $besides; do kill -- "-$session"; done 2>/dev/null
 }
 
 # A test that hangs fails; it does not hold up everything for ever.
@@ -163,6 +146,8 @@ libraries() {
 
 polling() { cargo_test --test polling -- --test-threads=1 "$@"; }
 
+documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps; }
+
 # The program that the tests before ran, so that nothing is built twice.
 virtual_machine() {
     lab/boots.sh "$target_dir/debug/dropless"
@@ -178,19 +163,14 @@ everything() {
     step "libraries" libraries
     wait $debian
     step "dropless on real interfaces" polling
-    # A machine that is emulated leaves a third of two processors.
-    beside documentation env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
-    [ "${CI:-}" != true ] || beside lint ./dev lint
+    # With nothing beside it: an emulated machine that waits for its processors loses timers, and time that the tests give it.
     if wait $packages; then
         step "virtual machine" virtual_machine
     else
         echo "virtual machine: $(tail -n 1 "$work/packages")" >>"$DROPLESS_SKIPS"
     fi
-    # shellcheck disable=SC2086 # words
-    wait $besides
-    besides=
-    step "documentation" was_beside documentation
-    [ "${CI:-}" != true ] || step "lint" was_beside lint
+    step "documentation" documentation
+    [ "${CI:-}" != true ] || step "lint" ./dev lint
 }
 
 # Of every topic and of every kind of port one or two: where much breaks, one of these does.
