@@ -15,7 +15,9 @@ const LIBRARIES: [&str; 9] = [
     "rte_pdump",
     "rte_vhost",
 ];
-const SOURCES: [&str; 8] = ["burst", "eal", "fanout", "log", "nap", "pool", "port", "unmap"];
+const SOURCES: [&str; 9] = [
+    "burst", "drivers", "eal", "fanout", "log", "nap", "pool", "port", "unmap",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let found = pkg_config::Config::new()

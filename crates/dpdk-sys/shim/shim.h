@@ -59,6 +59,12 @@ void dl_before_unmap(void (*wait)(void));
 /* Whether EAL, started on this thread, may measure the time stamp counter for itself in a shorter time. */
 void dl_short_naps(int are_short);
 
+/* ---- drivers.c ---- */
+
+/* EAL, started on this thread, loads no drivers but these of its directory ("net_tap" of librte_net_tap.so; the last is NULL); NULL:
+ * all that are there. */
+void dl_only_drivers(const char *const *names);
+
 /* ---- eal.c: 0 or a count, or -errno ---- */
 
 int dl_eal_init(int argc, char **argv);

@@ -35,21 +35,20 @@ pub struct Eal {
 impl Eal {
     /// Starts DPDK with these arguments (without the program's name). Its log stays in memory: what fails quotes the end of it.
     pub fn init(arguments: &[String]) -> Result<Self, EalError> {
-        Self::start(arguments, false)
+        Self::init_with(arguments, None, false)
     }
 
-    /// Like [`Eal::init`], with DPDK's log on standard error too.
-    pub fn init_verbose(arguments: &[String]) -> Result<Self, EalError> {
-        Self::start(arguments, true)
-    }
-
-    fn start(arguments: &[String], echo: bool) -> Result<Self, EalError> {
+    /// Like [`Eal::init`]. Of the drivers in DPDK's directory it loads no network drivers but `drivers` (`af_xdp` of
+    /// `librte_net_af_xdp.so`), and nothing that these do not need: for ports that are no hardware, which no other process of DPDK
+    /// shares. With `echo` DPDK's log is on standard error too.
+    pub fn init_with(arguments: &[String], drivers: Option<&[&str]>, echo: bool) -> Result<Self, EalError> {
         if let Some(help) = arguments
             .iter()
             .find(|argument| ["-h", "--help"].contains(&argument.as_str()))
         {
             return Err(EalError::Help(help.clone()));
         }
+        let drivers = drivers.map(DriverNames::new).transpose()?;
         let is_virtual = arguments.iter().any(|argument| argument == "--no-pci");
         let mut all = vec![c"dropless".to_owned()];
         for argument in arguments {
@@ -71,7 +70,9 @@ impl Eal {
         let result = unsafe {
             // Drivers of hardware wait by the rate that EAL measures.
             sys::dl_short_naps(i32::from(is_virtual));
+            sys::dl_only_drivers(drivers.as_ref().map_or(std::ptr::null(), DriverNames::as_ptr));
             let result = sys::dl_eal_init(count, pointers.leak().as_mut_ptr());
+            sys::dl_only_drivers(std::ptr::null());
             sys::dl_short_naps(0);
             result
         };
@@ -160,6 +161,34 @@ impl Eal {
 
     pub(crate) fn rings(&self) -> MutexGuard<'_, Vec<RingGroup>> {
         lock(&self.rings)
+    }
+}
+
+/// Names of drivers, as the shim takes them.
+struct DriverNames {
+    /// What `pointers` point to.
+    _names: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl DriverNames {
+    /// Virtual devices have a bus, and buffers a way to be kept: no port goes without these two.
+    const ALWAYS: [&str; 2] = ["bus_vdev", "mempool_ring"];
+
+    fn new(drivers: &[&str]) -> Result<Self, EalError> {
+        let names = drivers.iter().map(|driver| format!("net_{driver}"));
+        let names = names.chain(Self::ALWAYS.map(str::to_owned));
+        let names = names.map(|name| CString::new(name.as_str()).map_err(|_| EalError::Argument(name)));
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        let pointers = names.iter().map(|name| name.as_ptr());
+        Ok(Self {
+            pointers: pointers.chain([std::ptr::null()]).collect(),
+            _names: names,
+        })
+    }
+
+    fn as_ptr(&self) -> *const *const c_char {
+        self.pointers.as_ptr()
     }
 }
 

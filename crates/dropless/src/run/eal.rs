@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use dpdk::PacketRing;
-use host::{PortKind, PortUri, Sys, TAKEN_APART, XdpMode, cores};
+use host::{Medium, PortKind, PortUri, Sys, TAKEN_APART, XdpMode, cores};
 use report::published::own_id;
 
 /// What DPDK will call a port.
@@ -46,6 +46,8 @@ pub struct EalPlan {
     pub arguments: Vec<String>,
     /// One for each port.
     pub devices: Vec<Device>,
+    /// The network drivers that these ports need; `None`: all that are installed.
+    pub drivers: Option<Vec<&'static str>>,
 }
 
 /// Slots of an embedded ring: small enough to stay in the cache.
@@ -96,8 +98,24 @@ pub fn plan(
     if !scans_pci && !ports.iter().any(|port| port.kind.traits().takes_pci) {
         add("--no-pci".into());
     }
+    // What the user adds may be any device. Processes that share buffers must have loaded the same drivers: each finds the way in which
+    // they are kept by its number.
+    let knows_all = extra.is_empty() && memory != Memory::Shared;
     arguments.extend(extra);
-    Ok(EalPlan { arguments, devices })
+    Ok(EalPlan {
+        arguments,
+        devices,
+        drivers: knows_all.then(|| drivers(ports)).flatten(),
+    })
+}
+
+/// The network drivers of these ports, if no driver is found by a device.
+fn drivers(ports: &[PortUri]) -> Option<Vec<&'static str>> {
+    let traits = ports.iter().map(|port| port.kind.traits());
+    traits
+        .filter(|traits| traits.medium != Medium::Sockets)
+        .map(|traits| traits.driver.filter(|_| traits.medium != Medium::Nic))
+        .collect()
 }
 
 #[allow(clippy::too_many_lines, reason = "one arm for each kind of port")]
@@ -319,6 +337,30 @@ mod tests {
         ] {
             let found = arguments(port);
             assert!(found.contains(wanted), "{port}: {found}");
+        }
+    }
+
+    #[test]
+    fn drivers_are_left_out_where_none_is_found_by_a_device_or_a_number() {
+        let drivers = |ports: &[&str], memory, extra| {
+            let ports: Vec<_> = ports.iter().map(|port| port.parse().unwrap()).collect();
+            let plan = plan(&ports, (1, 1024, 2048), memory, extra, false).unwrap();
+            plan.drivers
+        };
+        let some = drivers(
+            &["virtio-user:/run/x.sock", "kernel:127.0.0.1"],
+            Memory::Huge,
+            None,
+        );
+        assert_eq!(some.unwrap(), ["virtio"]);
+        for (port, memory, extra) in [
+            ("pci:0000:3b:00.0", Memory::Huge, None),
+            ("vmbus:6e9d4e4b-8b0b-4c3c-9d3b-0b3b3b3b3b3b", Memory::Huge, None),
+            ("vdev:net_bonding0", Memory::Huge, None),
+            ("null", Memory::Shared, None),
+            ("null", Memory::Huge, Some("--vdev=net_tap0")),
+        ] {
+            assert_eq!(drivers(&["ring", port], memory, extra), None, "{port} {extra:?}");
         }
     }
 

@@ -22,7 +22,11 @@ pub fn eal(
     interrupt: &Interrupt,
 ) -> Result<(Option<Eal>, Vec<Device>)> {
     let queues = needs.rx_queues.max(needs.tx_queues);
-    let EalPlan { arguments, devices } = eal::plan(
+    let EalPlan {
+        arguments,
+        devices,
+        drivers,
+    } = eal::plan(
         &preflight.ports,
         (queues, plan.descriptors, preflight.room),
         preflight.memory,
@@ -33,11 +37,7 @@ pub fn eal(
         return Ok((None, devices));
     }
     let eal = peer::start_with(&preflight.ports, needs.patience, interrupt, || {
-        if verbose {
-            Eal::init_verbose(&arguments)
-        } else {
-            Eal::init(&arguments)
-        }
+        Eal::init_with(&arguments, drivers.as_deref(), verbose)
     })?;
     match (eal, &plan.eal) {
         (Ok(eal), _) => {

@@ -1,73 +1,54 @@
 //! The kinds of port that are made in software.
 
 use super::carrier::{Carrier, CarrierKind, Usable, usable};
-use crate::drivers::drivers;
-use crate::{Fix, Sys, check};
+use crate::preflight::check_driver;
+use crate::{PortUri, Sys, check};
 
-/// Kind, form of its URI, DPDK driver library, and what it is.
-const KINDS: [(&str, &str, Option<&str>, &str); 8] = [
-    ("ring", "ring", None, "a loop inside this process; needs nothing"),
+/// Form of the URI, and what it is.
+const KINDS: [(&str, &str); 8] = [
+    ("ring", "a loop inside this process; needs nothing"),
+    ("null", "swallows and makes frames; measures dropless itself"),
+    ("kernel:127.0.0.1", "UDP sockets of the kernel; the baseline"),
+    ("tap:dropless0", "a new interface of this kernel"),
+    ("memif:PATH[,server]", "shared memory with another process"),
+    ("vhost:PATH[,client]", "the host's end of a virtual machine's NIC"),
     (
-        "null",
-        "null",
-        Some("null"),
-        "swallows and makes frames; measures dropless itself",
-    ),
-    (
-        "kernel",
-        "kernel:127.0.0.1",
-        None,
-        "UDP sockets of the kernel; the baseline",
-    ),
-    (
-        "tap",
-        "tap:dropless0",
-        Some("tap"),
-        "a new interface of this kernel",
-    ),
-    (
-        "memif",
-        "memif:PATH[,server]",
-        Some("memif"),
-        "shared memory with another process",
-    ),
-    (
-        "vhost",
-        "vhost:PATH[,client]",
-        Some("vhost"),
-        "the host's end of a virtual machine's NIC",
-    ),
-    (
-        "virtio-user",
         "virtio-user:PATH[,server]",
-        Some("virtio"),
         "the guest's end, without a virtual machine",
     ),
-    ("pcap", "pcap:IN[,OUT]", Some("pcap"), "frames from and to files"),
+    ("pcap:IN[,OUT]", "frames from and to files"),
 ];
 
 /// Every kind, with what it lacks here.
 pub fn list(sys: &Sys) -> Vec<Carrier> {
-    let carrier = |(kind, form, library, description): (&str, &str, Option<&str>, &str)| Carrier {
-        driver: library.map(|library| format!("net_{library}")),
-        description: description.to_owned(),
-        ..Carrier::new(CarrierKind::Virtual, kind, form, state(sys, form, library))
+    let carrier = |(form, description): (&str, &str)| {
+        // Without the parts that may be left out it is a URI.
+        let uri: PortUri = form.split('[').next()?.parse().ok()?;
+        let traits = uri.kind.traits();
+        Some(Carrier {
+            driver: traits.driver.map(|driver| format!("net_{driver}")),
+            description: description.to_owned(),
+            ..Carrier::new(CarrierKind::Virtual, traits.name, form, state(sys, form, &uri))
+        })
     };
-    KINDS.into_iter().map(carrier).collect()
+    KINDS.into_iter().filter_map(carrier).collect()
 }
 
 /// A form that is a whole URI is checked as one; of the others only the driver can be.
-fn state(sys: &Sys, form: &str, library: Option<&str>) -> Usable {
-    if !form.contains('[') {
-        if let Ok(uri) = form.parse() {
-            return usable(check(&uri, sys));
-        }
-    }
-    match library {
-        Some(library) if drivers(sys).has(library) == Some(false) => Usable::No {
-            why: format!("DPDK's driver for it (librte_net_{library}.so) is not installed"),
-            fix: Fix::one(format!("apt-get install -y {}", drivers(sys).package(library))).persistent(),
-        },
-        _ => Usable::Yes,
+fn state(sys: &Sys, form: &str, uri: &PortUri) -> Usable {
+    usable(if form.contains('[') {
+        check_driver(uri, sys)
+    } else {
+        check(uri, sys)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_one_of_a_uri() {
+        assert_eq!(list(&Sys::live()).len(), KINDS.len());
     }
 }

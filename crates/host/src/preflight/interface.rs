@@ -20,7 +20,7 @@ pub fn xdp(look: &Look<'_>, name: &str, start: Option<u16>) -> Result<Prepared, 
     let interface = find(look, name)?;
     let wanted = [Capability::NetAdmin, Capability::NetRaw, Capability::Bpf];
     look.capabilities(&wanted, "AF_XDP")?;
-    look.driver("af_xdp")?;
+    look.own_driver()?;
     protocol(look, "XDP", "CONFIG_XDP_SOCKETS")?;
     locked_memory(look)?;
     usable(look, interface)?;
@@ -49,7 +49,7 @@ pub fn xdp(look: &Look<'_>, name: &str, start: Option<u16>) -> Result<Prepared, 
 pub fn packet(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
     let interface = find(look, name)?;
     look.capabilities(&[Capability::NetRaw], "AF_PACKET")?;
-    look.driver("af_packet")?;
+    look.own_driver()?;
     protocol(look, "PACKET", "CONFIG_PACKET")?;
     usable(look, interface)?;
     let effect = "what dropless sends goes between the packets of the kernel, and it sees those that come";

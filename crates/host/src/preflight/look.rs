@@ -89,6 +89,15 @@ impl<'a> Look<'a> {
         Problem::new(self.uri, found, fix)
     }
 
+    /// The DPDK driver library that ports of this kind load.
+    pub fn own_driver(&self) -> Result<(), Problem> {
+        self.uri
+            .kind
+            .traits()
+            .driver
+            .map_or(Ok(()), |name| self.driver(name))
+    }
+
     /// The DPDK driver library this port loads.
     pub fn driver(&self, name: &str) -> Result<(), Problem> {
         let drivers = drivers(self.sys);

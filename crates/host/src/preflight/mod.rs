@@ -23,12 +23,18 @@ pub use pcap::is_same_file;
 use crate::{Fix, PciAddress, PortKind, PortUri, Problem, Sys};
 use look::Look;
 
+/// Checks of a port of which only the kind is known that its driver is installed.
+pub(crate) fn check_driver(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
+    let installed = Look::new(uri, sys).own_driver();
+    installed.map(|()| Prepared::of(uri))
+}
+
 /// Checks one port, and changes nothing: what is in the way of a server stands in [`Prepared::abandoned`].
 pub fn check(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
     let look = Look::new(uri, sys);
     match &uri.kind {
         PortKind::Ring { .. } => Ok(Prepared::of(uri)),
-        PortKind::Null { .. } => look.driver("null").map(|()| Prepared::of(uri)),
+        PortKind::Null { .. } => look.own_driver().map(|()| Prepared::of(uri)),
         PortKind::Pci { address } => pci::check(&look, *address),
         PortKind::Vmbus { id } => vmbus::check(&look, id),
         PortKind::Mac { address } => {

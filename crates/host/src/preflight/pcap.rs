@@ -19,7 +19,7 @@ const HEADER_LEN: usize = 24;
 
 /// Checks both files.
 pub fn check(look: &Look<'_>, input: Option<&Path>, output: Option<&Path>) -> Result<Prepared, Problem> {
-    look.driver("pcap")?;
+    look.own_driver()?;
     let mut notes = Vec::new();
     if let Some(input) = input {
         notes.extend(check_input(look, input)?);

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// memif: packets of messages on a sequenced socket.
 pub fn memif(look: &Look<'_>, path: &Path, server: bool, zero_copy: bool) -> Result<Prepared, Problem> {
-    look.driver("memif")?;
+    look.own_driver()?;
     let mut prepared = memif_socket(look, path, server)?;
     if zero_copy && server {
         let text = "zero-copy works at the client's end only: the memif driver copies where it serves";
@@ -42,7 +42,7 @@ fn memif_socket(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepared, 
 
 /// vhost-user, the host's end.
 pub fn vhost(look: &Look<'_>, path: &Path, client: bool) -> Result<Prepared, Problem> {
-    look.driver("vhost")?;
+    look.own_driver()?;
     if client {
         wait_for(look, path, "virtio-user:PATH,server")
     } else {
@@ -52,7 +52,7 @@ pub fn vhost(look: &Look<'_>, path: &Path, client: bool) -> Result<Prepared, Pro
 
 /// vhost-user, the guest's end. As a client it does not wait: DPDK connects when it starts.
 pub fn virtio_user(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepared, Problem> {
-    look.driver("virtio")?;
+    look.own_driver()?;
     if server {
         return serve(look, path, SockType::Stream);
     }

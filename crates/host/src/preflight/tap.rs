@@ -22,7 +22,7 @@ pub fn check(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
         }
     }
     look.capabilities(&[Capability::NetAdmin], "creating a TAP interface")?;
-    look.driver("tap")?;
+    look.own_driver()?;
     if !look.sys.exists("/dev/net/tun") {
         let fix = match module(look.sys, "tun") {
             Module::Present => {

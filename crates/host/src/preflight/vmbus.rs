@@ -19,7 +19,7 @@ pub fn check(look: &Look<'_>, id: &VmbusId) -> Result<Prepared, Problem> {
         let fix = Fix::advice("name a network device; dropless ports lists them");
         return Err(look.problem("it is not a network device", fix));
     }
-    look.driver("netvsc")?;
+    look.own_driver()?;
     let interfaces = device.interfaces(&look.interfaces);
     refused_role(look, &interfaces)?;
     if device.driver.as_deref() != Some(DRIVER) {

@@ -63,6 +63,8 @@ pub struct PortTraits {
     pub name: &'static str,
     /// What carries its packets.
     pub medium: Medium,
+    /// Its driver is in DPDK's library `librte_net_DRIVER.so`, where that does not hang on the device.
+    pub driver: Option<&'static str>,
     /// Descriptors a queue, where the user does not say.
     pub descriptors_default: u16,
     /// The most queues that its driver makes in a direction.
@@ -115,6 +117,7 @@ pub struct PortTraits {
 const PLAIN: PortTraits = PortTraits {
     name: "",
     medium: Medium::Unknown,
+    driver: None,
     descriptors_default: 1024,
     queues_max: u16::MAX,
     more_queues: "use fewer",
@@ -153,6 +156,7 @@ impl PortKind {
         match self {
             Self::Ring { direct, .. } => PortTraits {
                 name: "ring",
+                driver: Some("ring"),
                 medium: Medium::Process,
                 // RTE_PMD_RING_MAX_RX_RINGS
                 queues_max: 16,
@@ -163,6 +167,7 @@ impl PortKind {
             },
             Self::Null { .. } => PortTraits {
                 name: "null",
+                driver: Some("null"),
                 medium: Medium::Process,
                 frames_are_cold: false,
                 swallows: true,
@@ -179,6 +184,7 @@ impl PortKind {
             },
             Self::Vmbus { .. } => PortTraits {
                 name: "vmbus",
+                driver: Some("netvsc"),
                 counts_on_wire: true,
                 medium: Medium::Nic,
                 keeps: KeptRights::All,
@@ -194,6 +200,7 @@ impl PortKind {
             },
             Self::Xdp { .. } => PortTraits {
                 name: "xdp",
+                driver: Some("af_xdp"),
                 medium: Medium::SharedInterface,
                 // The kernel takes a core for milliseconds at a time: the rings must hold that long.
                 descriptors_default: 4096,
@@ -208,6 +215,7 @@ impl PortKind {
             },
             Self::Packet { .. } => PortTraits {
                 name: "packet",
+                driver: Some("af_packet"),
                 medium: Medium::SharedInterface,
                 sends_through_receivers: true,
                 frames_are_cold: false,
@@ -216,6 +224,7 @@ impl PortKind {
             },
             Self::Tap { .. } => PortTraits {
                 name: "tap",
+                driver: Some("tap"),
                 medium: Medium::OwnInterface,
                 // When it starts, its driver puts the file of every queue, of both directions, into a message with room for
                 // 8 (RTE_MP_MAX_FD_NUM), and does not look at how many those are (DPDK 22.11).
@@ -236,6 +245,7 @@ impl PortKind {
                 ..
             } => PortTraits {
                 name: "memif",
+                driver: Some("memif"),
                 medium: Medium::Peer,
                 // The driver takes those that a caller has not connected for its first ones (`memif_get_ring_from_queue` of
                 // `rte_eth_memif.c`), and tells nobody how many he has.
@@ -254,6 +264,7 @@ impl PortKind {
             },
             Self::Vhost { .. } => PortTraits {
                 name: "vhost",
+                driver: Some("vhost"),
                 medium: Medium::Peer,
                 // It is the guest's ring, of 256 unless somebody asked for more.
                 rx_room_max: 256,
@@ -263,6 +274,7 @@ impl PortKind {
             },
             Self::VirtioUser { .. } => PortTraits {
                 name: "virtio-user",
+                driver: Some("virtio"),
                 medium: Medium::Peer,
                 // Its device is made so.
                 rx_room_max: 1024,
@@ -270,6 +282,7 @@ impl PortKind {
             },
             Self::Pcap { .. } => PortTraits {
                 name: "pcap",
+                driver: Some("pcap"),
                 medium: Medium::Files,
                 // `eth_pcap_rx` of DPDK's `net/pcap`.
                 stamps: Some(DriverStamps {
