@@ -147,16 +147,6 @@ impl CapturePlan {
         self.machine.ports.iter().map(of_port).sum()
     }
 
-    fn check_cores(&self) -> Result<()> {
-        let (cores, most) = (self.machine.cores.len(), self.queues_of_all() + 1);
-        ensure_about!(
-            "--cores",
-            cores <= most,
-            "--cores names {cores}, and at most {most} have something to do: one for each queue and one that merges; name fewer, or use more --queues"
-        );
-        Ok(())
-    }
-
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         if self.attach.is_none() {
@@ -204,7 +194,10 @@ impl CapturePlan {
             self.sample != Some(0),
             "--sample 1/0 is no share of the flows; write 1/10 for every tenth"
         );
-        self.check_cores()?;
+        self.machine.check_cores(
+            self.queues_of_all() + 1,
+            "one for each queue and one that merges; name fewer, or use more --queues",
+        )?;
         expect::check::<CaptureSummary>(&self.expect).about("--expect")?;
         if let Some(files) = &self.files {
             ensure_about!(

@@ -105,13 +105,10 @@ impl ForwardPlan {
             ports[0],
             ports[1]
         );
-        let (cores, most) = (self.machine.cores.len(), 2 * usize::from(one));
-        ensure_about!(
-            "--cores",
-            cores <= most,
-            "--cores names {cores}, and at most {most} have something to do: one for each queue and direction; name fewer, or use more --queues"
-        );
-        Ok(())
+        self.machine.check_cores(
+            2 * usize::from(one),
+            "one for each queue and direction; name fewer, or use more --queues",
+        )
     }
 
     /// What came of the ports: an error says that it is about `--port`, which may be wrong where there are taps, too.

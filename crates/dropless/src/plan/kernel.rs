@@ -42,6 +42,20 @@ pub fn refuse_from(ports: &[PortUri], is_given: bool, what: &str) -> Result<()> 
     }
 }
 
+/// Refuses addresses to answer for: behind a socket the kernel answers for its own.
+pub fn refuse_addresses(ports: &[PortUri], are_given: bool) -> Result<()> {
+    if let Some(uri) = ports
+        .first()
+        .filter(|_| are_given && ports.iter().all(is_sockets))
+    {
+        bail_about!(
+            "--address",
+            "port {uri} answers for the address in its name, and the kernel answers ARP, NDP and echo; leave --address out, or write it there: kernel:ADDR:PORT"
+        );
+    }
+    Ok(())
+}
+
 /// Streams through sockets come from where the socket is bound.
 pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan]) -> Result<()> {
     let Some(uri) = first(ports) else { return Ok(()) };

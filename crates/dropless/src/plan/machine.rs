@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use dataplane::BURST_MAX;
 use host::PortKind;
 use host::cores::CoreSet;
-use host::{PortTraits, PortUri};
+use host::{Medium, PortTraits, PortUri};
 use serde::{Deserialize, Serialize};
 
 use super::QUEUES_MAX;
@@ -100,6 +100,37 @@ impl MachinePlan {
         Ok(())
     }
 
+    /// Refuses more cores than have `most` things to do, which `those` tells.
+    pub(super) fn check_cores(&self, most: usize, those: &str) -> Result<()> {
+        let cores = self.cores.len();
+        ensure_about!(
+            "--cores",
+            cores <= most,
+            "--cores names {cores}, and at most {most} have something to do: {those}"
+        );
+        Ok(())
+    }
+
+    /// Refuses what sets up DPDK, where only sockets of the kernel carry packets.
+    fn check_sockets(&self) -> Result<()> {
+        let is_socket = |port: &PortUri| port.kind.traits().medium == Medium::Sockets;
+        let Some(port) = self.ports.first().filter(|_| self.ports.iter().all(is_socket)) else {
+            return Ok(());
+        };
+        for (flag, is_given) in [
+            ("--eal", self.eal.is_some()),
+            ("--dpdk-tools", self.dpdk_tools),
+            ("--buffers", self.buffers.is_some()),
+        ] {
+            ensure_about!(
+                flag,
+                !is_given,
+                "{flag} would do nothing: port {port} is a socket of the kernel, and DPDK is not started; leave it out, or use packet:IF or xdp:IF"
+            );
+        }
+        Ok(())
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         ensure!(
             !self.ports.is_empty(),
@@ -140,7 +171,7 @@ impl MachinePlan {
                 );
             }
         }
-        Ok(())
+        self.check_sockets()
     }
 }
 

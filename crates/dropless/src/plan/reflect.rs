@@ -1,9 +1,11 @@
 //! The plan of a `reflect` run.
 
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use anyhow::Result;
 use dataplane::fault::FaultSpec;
+use host::PortUri;
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
@@ -54,6 +56,11 @@ impl ReflectPlan {
             !self.machine.has(|traits| traits.is_reflected),
             "port ring has its reflector built in, nobody could send to this one; use `dropless send`, or a port that another program can reach"
         );
+        let of_port = |port: &PortUri| usize::from(port.queues.map_or(self.queues, NonZeroU16::get));
+        self.machine.check_cores(
+            self.machine.ports.iter().map(of_port).sum(),
+            "one for each queue; name fewer, or use more --queues",
+        )?;
         kernel::check_reflect(self)
     }
 }

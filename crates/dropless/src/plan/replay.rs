@@ -116,6 +116,8 @@ impl ReplayPlan {
             self.machine.ports.len() == 1,
             "a capture is sent to one port; give one --port"
         );
+        self.machine
+            .check_cores(1, "a capture is sent from one queue; name one core")?;
         expect::check::<ReplaySummary>(&self.expect)?;
         if let Some(most) = self.frame_max {
             ensure!(

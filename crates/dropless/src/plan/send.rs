@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
-use host::{MacAddress, Medium, PortTraits};
+use host::{MacAddress, Medium, PortTraits, PortUri};
 use measure::{Note, RateSpec, Summary, expect};
 use serde::{Deserialize, Serialize};
 
@@ -186,6 +187,7 @@ impl SendPlan {
             .check_queues("--tx-queues", self.tx_queues, |_| true)?;
         self.machine
             .check_queues("--rx-queues", self.rx_queues, |port| port.queues.is_none())?;
+        self.check_cores()?;
         for stream in &self.streams {
             let (minimum, sizes) = (stream.minimum_size(), stream.sizes()?);
             for (size, _) in sizes.sizes() {
@@ -214,7 +216,7 @@ impl SendPlan {
         if let Some(port) = first(|traits| traits.swallows).filter(|_| !self.tx_only) {
             bail_about!(
                 "--port",
-                "port {port} discards what is sent, so that nothing comes back; use --tx-only, or --port ring"
+                "port {port} discards what is sent, so that nothing comes back; use --port ring, or `dropless send --tx-only`"
             );
         }
         if let Some(port) = first(|traits| traits.holds_sent).filter(|_| self.tx_only) {
@@ -276,6 +278,30 @@ impl SendPlan {
     /// Whether a port goes through the in-process reflector.
     pub fn has_reflector(&self) -> bool {
         self.machine.has(|traits| traits.is_reflected)
+    }
+
+    /// Transmit queues, and receive queues, of all ports that are used.
+    pub fn queues_of_all(&self) -> (usize, usize) {
+        let receiving = |port: &PortUri| usize::from(port.queues.map_or(self.rx_queues, NonZeroU16::get));
+        let ports = &self.machine.ports;
+        let of_all = if self.tx_only {
+            0
+        } else {
+            ports.iter().map(receiving).sum()
+        };
+        (ports.len() * usize::from(self.tx_queues), of_all)
+    }
+
+    /// Refuses cores that would have nothing to do.
+    fn check_cores(&self) -> Result<()> {
+        let (sending, receiving) = self.queues_of_all();
+        let (reflecting, those) = if self.has_reflector() {
+            (1, "one for each queue and direction, and one for the reflector")
+        } else {
+            (0, "one for each queue and direction")
+        };
+        let those = format!("{those}; name fewer, or use more --tx-queues or --rx-queues");
+        self.machine.check_cores(sending + receiving + reflecting, &those)
     }
 
     /// The asked rate of one port.

@@ -153,7 +153,7 @@ impl KernelPort {
             let carries = mtu + 18;
             ensure!(
                 config.largest_frame <= carries,
-                "port {uri} carries frames of up to {carries} bytes towards {} (MTU {mtu}); use --size {carries} or less",
+                "port {uri} carries frames of up to {carries} bytes towards {} (MTU {mtu}); send none that are longer",
                 peer.ip()
             );
         }

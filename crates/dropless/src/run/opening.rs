@@ -125,7 +125,7 @@ impl<'e> Opening<'_, 'e> {
         let carries = port.granted().max_frame_size;
         ensure!(
             config.max_frame_size <= carries,
-            "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
+            "port {uri} carries frames of up to {carries} bytes; send none that are longer"
         );
         peer::start(&mut port, uri, self.needs.patience, self.interrupt).with_context(opening)?;
         let kept = if port.keeps_buffers() {

@@ -209,7 +209,7 @@ fn buffer_room(sys: &Sys, ports: &[Prepared], needs: &Needs) -> Result<usize> {
     if let Some(port) = xdp.filter(|_| room > XDP_ROOM_MAX) {
         let longest = XDP_ROOM_MAX - XDP_HEADROOM;
         bail!(
-            "port {} takes frames of up to {longest} bytes, for each lies in one page, and the buffers of this run are to be of {room}; use --size {longest} or less, or: ip link set {} mtu {}",
+            "port {} takes frames of up to {longest} bytes, for each lies in one page, and the buffers of this run are to be of {room}; use frames of {longest} bytes or less, or: ip link set {} mtu {}",
             port.uri,
             port.interface.as_deref().unwrap_or("INTERFACE"),
             longest - BESIDE_MTU
@@ -261,7 +261,7 @@ fn check_mtu(sys: &Sys, port: &Prepared, needs: &Needs) -> Result<()> {
     let wanted = needs.mtu.unwrap_or(largest_frame.saturating_sub(BESIDE_MTU));
     ensure!(
         wanted <= mtu as usize,
-        "frame size {largest_frame} is above what {} carries with its MTU of {mtu}; use --size {} or less, or: ip link set {name} mtu {}",
+        "frame size {largest_frame} is above what {} carries with its MTU of {mtu}; use frames of {} bytes or less, or: ip link set {name} mtu {}",
         port.uri,
         mtu + 18,
         largest_frame - 18

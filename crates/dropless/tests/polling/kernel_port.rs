@@ -168,7 +168,7 @@ fn a_frame_that_would_be_cut_in_pieces_is_refused() {
     let run = ends
         .send(&lab, "kernel:198.18.0.1", &["--size", "1519", "--count", "1"])
         .run();
-    assert_refused(&run, &["frames of up to 1518 bytes", "use --size 1518 or less"]);
+    assert_refused(&run, &["frames of up to 1518 bytes", "send none that are longer"]);
 }
 
 /// The namespace counts packets with wrong checksums, and the run says so. They are nobody's full buffer, though of long ones the

@@ -94,7 +94,7 @@ fn a_frame_above_the_mtu_is_one_line() {
     let run = wire
         .send(&lab, "packet", &["--size", "4000", "--count", "1"])
         .run();
-    assert_refused(&run, &["carries frames of up to 1518", "--size"]);
+    assert_refused(&run, &["carries frames of up to 1518", "send none"]);
 }
 
 /// The same with the way back awaited: the sender's own ledger names what the far side missed.

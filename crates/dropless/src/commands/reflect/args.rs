@@ -87,6 +87,7 @@ impl Args {
             self.address.clone()
         };
         let mut ports = parse_ports(&self.ports, "--port")?;
+        kernel::refuse_addresses(&ports, !self.address.is_empty())?;
         kernel::serve(&mut ports);
         let duration_ns = optional(self.duration.as_deref(), "--duration", nonzero_ns)?;
         let plan = ReflectPlan {

@@ -64,7 +64,7 @@ pub fn wire<'p, 'e: 'p>(
         window,
         ends: ends(plan, loads, times.run),
         own_macs: own_macs(loads, wiring.hear_each_other),
-        places: Places::new(stage.cores.len(), plan.has_reflector()),
+        places: Places::new(stage.cores.len(), plan),
         slots: measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?,
         start: times.clock.ns(times.start),
         sent: (0..senders.sum()).map(|_| SendCounters::new()).collect(),
@@ -90,13 +90,16 @@ struct Places {
 }
 
 impl Places {
-    fn new(cores: usize, reflects: bool) -> Self {
-        let (measuring, reflect) = match (cores, reflects) {
+    fn new(cores: usize, plan: &SendPlan) -> Self {
+        let (measuring, reflect) = match (cores, plan.has_reflector()) {
             (1, _) => (1, vec![0]),
             (_, true) => (cores - 1, vec![cores - 1]),
             (_, false) => (cores, Vec::new()),
         };
-        let senders = measuring.div_ceil(2);
+        let (sending, receiving) = plan.queues_of_all();
+        // Halves, unless one of them has fewer queues.
+        let senders = measuring.div_ceil(2).min(sending);
+        let senders = senders.max(measuring.saturating_sub(receiving));
         let receivers = if measuring == 1 { 0..1 } else { senders..measuring };
         Self {
             send: (0..senders).collect(),

@@ -68,6 +68,10 @@ wrong! {
     kernel_mac: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--to-mac", "02:00:00:00:00:09"] => "leaves MAC addresses and routes to the kernel";
     kernel_others: ["send", "--port", "kernel:127.0.0.1", "--port", "ring"] => "does not go with ports of other kinds";
     kernel_corrupt: ["reflect", "--port", "kernel:127.0.0.1", "--fault", "corrupt=1%"] => "the damage would not be detected", "use packet:IF";
+    kernel_eal: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--eal", "-n4"] => "--eal would do nothing", "leave it out";
+    kernel_buffers: ["reflect", "--port", "kernel:127.0.0.1", "--buffers", "4096"] => "--buffers would do nothing", "DPDK is not started";
+    kernel_dumps: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--dpdk-tools"] => "--dpdk-tools would do nothing", "use packet:IF";
+    kernel_addresses: ["reflect", "--port", "kernel:127.0.0.1", "--address", "10.0.0.9"] => "answers for the address in its name", "leave --address out";
     kernel_any: ["reflect", "--port", "kernel:0.0.0.0:7777"] => "stands for every address", "ip address";
     kernel_io: ["send", "--port", "kernel:127.0.0.1,io=aio"] => "takes call, mmsg or uring";
     send_into_null: ["send", "--port", "null"] => "nothing comes back", "--tx-only";
@@ -111,6 +115,10 @@ wrong! {
     doctor_for_no_time: ["doctor", "--watch", "soon"] => "--watch: duration \"soon\"", "write a number and a unit";
     doctor_for_a_day: ["doctor", "--watch", "24h"] => "--watch 24h is long", "10s usually tell";
     absent_core: ["send", "--cores", "8000"] => "no core 8000", "choose from --cores";
+    cores_for_nothing: ["send", "--cores", "0-3"] => "--cores names 4, and at most 3", "name fewer, or use more --tx-queues";
+    cores_to_receive_nothing: ["send", "--port", "null", "--tx-only", "--cores", "0,1"] => "at most 1 have something to do", "one for each queue";
+    cores_to_reflect_on: ["reflect", "--port", "null", "--cores", "0,1"] => "at most 1 have something to do", "use more --queues";
+    cores_to_replay_on: ["replay", "x.pcap", "--port", "null", "--cores", "0,1"] => "at most 1 have something to do", "name one core";
     core_twice: ["send", "--cores", "0-1,0"] => "core 0 twice", "give each core once";
 
     no_address: ["send", "--to", "10.0.0.256"] => "--to 10.0.0.256", "IP:PORT-PORT";
@@ -124,6 +132,8 @@ wrong! {
     router_of_the_other_family: ["send", "--port", "packet:lo", "--to", "10.0.0.2", "--via", "2001:2::9"] => "of the other family", "give the router's address";
     to_itself: ["send", "--from", "198.18.0.2"] => "to itself", "give --from another address";
     source_port_of_nobody: ["send", "--from", "198.18.0.1:0"] => "nothing comes back to port 0", "write one from 1 on";
+    backlog_of_nothing: ["send", "--backlog", "64"] => "--backlog would do nothing", "give a --rate";
+    verify_nothing: ["send", "--port", "null", "--tx-only", "--verify", "payload"] => "--verify would do nothing", "leave one of them out";
     no_backlog: ["send", "--backlog", "0"] => "--backlog 0 gives up all", "give 1 or more";
     flows_into_multicast: ["send", "--from", "223.255.255.255:65000", "--to", "10.0.0.1", "--flows", "64513"] => "beyond unicast ones (64513 flows", "give --from a lower address";
     flows_up_to_broadcast: ["send", "--from", "255.255.255.254", "--to", "10.0.0.1", "--flows", "100k"] => "from 255.255.255.254 beyond", "fewer --flows";

@@ -184,7 +184,7 @@ fn frames_above_the_mtu() {
     let words = [
         "9000 is above",
         "its MTU of 1500",
-        "use --size 1518 or less, or: ip link set near mtu 8982",
+        "use frames of 1518 bytes or less, or: ip link set near mtu 8982",
     ];
     refused_on_the_wire(&["--size", "9000"], &words);
 }
