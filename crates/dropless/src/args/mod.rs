@@ -96,7 +96,7 @@ pub struct MachineArgs {
     /// Receive queues a port (RSS spreads flows over them)
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
     pub rx_queues: u16,
-    /// Worker cores, e.g. 2-3,6; with two or more, half send and half receive [default: chosen and printed]
+    /// Worker cores, e.g. 2-3,6; shared out between sending and receiving [default: chosen and printed]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
     /// Let the NIC fill in UDP checksums
@@ -224,7 +224,7 @@ impl DeviceArgs {
         wait: &str,
         stalls: Option<&ExplainArgs>,
     ) -> Result<MachinePlan> {
-        Ok(MachinePlan {
+        let plan = MachinePlan {
             descriptors: self.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
             ports,
             eal,
@@ -237,7 +237,9 @@ impl DeviceArgs {
             wait_ns: duration_ns_or_zero(wait, "--wait")?,
             explain: stalls.is_some_and(|stalls| stalls.explain),
             pause_ns: stalls.map_or(Ok(MachinePlan::STALL_NS), |stalls| stall_ns(&stalls.pause))?,
-        })
+        };
+        plan.check_sockets()?;
+        Ok(plan)
     }
 }
 

@@ -187,7 +187,6 @@ impl SendPlan {
             .check_queues("--tx-queues", self.tx_queues, |_| true)?;
         self.machine
             .check_queues("--rx-queues", self.rx_queues, |port| port.queues.is_none())?;
-        self.check_cores()?;
         for stream in &self.streams {
             let (minimum, sizes) = (stream.minimum_size(), stream.sizes()?);
             for (size, _) in sizes.sizes() {
@@ -280,28 +279,24 @@ impl SendPlan {
         self.machine.has(|traits| traits.is_reflected)
     }
 
-    /// Transmit queues, and receive queues, of all ports that are used.
-    pub fn queues_of_all(&self) -> (usize, usize) {
-        let receiving = |port: &PortUri| usize::from(port.queues.map_or(self.rx_queues, NonZeroU16::get));
-        let ports = &self.machine.ports;
-        let of_all = if self.tx_only {
-            0
-        } else {
-            ports.iter().map(receiving).sum()
-        };
-        (ports.len() * usize::from(self.tx_queues), of_all)
-    }
-
     /// Refuses cores that would have nothing to do.
-    fn check_cores(&self) -> Result<()> {
-        let (sending, receiving) = self.queues_of_all();
-        let (reflecting, those) = if self.has_reflector() {
-            (1, "one for each queue and direction, and one for the reflector")
-        } else {
-            (0, "one for each queue and direction")
+    pub fn check_cores(&self) -> Result<()> {
+        // Some kinds of port have as many queues that receive as others that send.
+        let pairs = self.tx_queues.max(self.rx_queues);
+        let receiving = |port: &PortUri| usize::from(port.queues.map_or(pairs, NonZeroU16::get));
+        let ports = &self.machine.ports;
+        let sending = ports.len() * usize::from(self.tx_queues);
+        let all = sending + ports.iter().map(receiving).sum::<usize>();
+        let (most, those) = match (self.tx_only, self.has_reflector()) {
+            (true, _) => (sending, "one for each transmit queue"),
+            (_, true) => (
+                all + 1,
+                "one for each queue and direction, and one for the reflector",
+            ),
+            (_, false) => (all, "one for each queue and direction"),
         };
-        let those = format!("{those}; name fewer, or use more --tx-queues or --rx-queues");
-        self.machine.check_cores(sending + receiving + reflecting, &those)
+        self.machine
+            .check_cores(most, &format!("{those}; name fewer, or use more queues"))
     }
 
     /// The asked rate of one port.

@@ -406,5 +406,6 @@ fn trial(args: &SearchArgs) -> Result<SendPlan> {
     let mut plan = send_plan(&args.path, &args.machine, &args.probe, None, streams)?;
     plan.rate = "max".into();
     plan.validate()?;
+    plan.check_cores()?;
     Ok(plan)
 }

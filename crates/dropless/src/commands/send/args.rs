@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use measure::{RateSpec, SizeMix};
+use measure::SizeMix;
 
 use crate::about::{About as _, ensure_about};
 use crate::args::send_plan::send_plan;
 use crate::args::stream;
 use crate::args::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, RunArgs};
-use crate::plan::{SendPlan, VerifyPlan, count, interval_ns, kernel, nonzero_ns, optional};
+use crate::plan::{SendPlan, count, interval_ns, kernel, nonzero_ns, optional};
 
 /// How long it sends, where nothing else is said.
 const DURATION_NS: u64 = 10_000_000_000;
@@ -176,23 +176,12 @@ impl Args {
         };
         plan.interval_ns = interval_ns(self.interval.as_deref(), plan.duration_ns, fits)?;
         plan.validate()?;
+        plan.check_cores()?;
         let has_own = |text: &String| stream::names(text, "size");
         ensure_about!(
             "--size",
             self.size.is_none() || self.streams.is_empty() || !self.streams.iter().all(has_own),
             "--size would do nothing, since every --stream has a size= of its own; leave it out, or these"
-        );
-        let is_paced =
-            plan.rate_spec()? != RateSpec::Max || plan.streams.iter().any(|stream| stream.rate.is_some());
-        ensure_about!(
-            "--backlog",
-            plan.backlog.is_none() || is_paced,
-            "--backlog would do nothing: at the rate max nothing is due that could be caught up on; leave it out, or give a --rate"
-        );
-        ensure_about!(
-            "--verify",
-            !plan.tx_only || plan.verify == VerifyPlan::Checksum,
-            "--verify would do nothing: with --tx-only nothing comes back; leave one of them out"
         );
         Ok(plan)
     }

@@ -39,11 +39,10 @@ pub fn wire<'p, 'e: 'p>(
 ) -> Result<Wiring> {
     let streams = plan.streams.len();
     let times = Times::of(plan, mark, stage);
-    let senders = stage
-        .ports
-        .iter()
-        .map(|open| open.tx.len().min(usize::from(plan.tx_queues)));
+    let sending = |open: &OpenPort<'_>| open.tx.len().min(usize::from(plan.tx_queues));
+    let senders: usize = stage.ports.iter().map(sending).sum();
     let receivers: usize = stage.ports.iter().map(|open| open.rx.len()).sum();
+    let polled = if plan.tx_only { 0 } else { receivers };
     let lanes = if receivers > 1 { plan.lanes() } else { 0 };
     let window = window(plan.lanes(), receivers);
     let mut wiring = Wiring {
@@ -64,10 +63,10 @@ pub fn wire<'p, 'e: 'p>(
         window,
         ends: ends(plan, loads, times.run),
         own_macs: own_macs(loads, wiring.hear_each_other),
-        places: Places::new(stage.cores.len(), plan),
+        places: Places::new(stage.cores.len(), (senders, polled), plan.has_reflector()),
         slots: measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?,
         start: times.clock.ns(times.start),
-        sent: (0..senders.sum()).map(|_| SendCounters::new()).collect(),
+        sent: (0..senders).map(|_| SendCounters::new()).collect(),
     };
     // Receivers first: what comes back is taken before more is sent.
     for port in 0..if plan.tx_only { 0 } else { stage.ports.len() } {
@@ -90,13 +89,13 @@ struct Places {
 }
 
 impl Places {
-    fn new(cores: usize, plan: &SendPlan) -> Self {
-        let (measuring, reflect) = match (cores, plan.has_reflector()) {
+    /// Of this many `cores`, for so many queues that send and that receive.
+    fn new(cores: usize, (sending, receiving): (usize, usize), reflects: bool) -> Self {
+        let (measuring, reflect) = match (cores, reflects) {
             (1, _) => (1, vec![0]),
             (_, true) => (cores - 1, vec![cores - 1]),
             (_, false) => (cores, Vec::new()),
         };
-        let (sending, receiving) = plan.queues_of_all();
         // Halves, unless one of them has fewer queues.
         let senders = measuring.div_ceil(2).min(sending);
         let senders = senders.max(measuring.saturating_sub(receiving));
@@ -336,4 +335,24 @@ fn window(lanes: usize, receivers: usize) -> usize {
     };
     let each = (bits / lanes.max(1)).clamp(1 << 12, bits / 4);
     1 << each.ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_core_has_something_to_do() {
+        let shares = |cores, queues, reflects| {
+            let places = Places::new(cores, queues, reflects);
+            [places.send, places.receive, places.reflect].map(|share| share.len())
+        };
+        assert_eq!(shares(2, (1, 1), true), [1, 1, 1]);
+        assert_eq!(shares(3, (1, 1), true), [1, 1, 1]);
+        assert_eq!(shares(2, (1, 1), false), [1, 1, 0]);
+        assert_eq!(shares(5, (4, 4), true), [2, 2, 1]);
+        assert_eq!(shares(4, (1, 3), false), [1, 3, 0]);
+        assert_eq!(shares(4, (3, 1), false), [3, 1, 0]);
+        assert_eq!(shares(4, (4, 0), false), [4, 0, 0]);
+    }
 }

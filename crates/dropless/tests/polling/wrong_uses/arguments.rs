@@ -115,8 +115,8 @@ wrong! {
     doctor_for_no_time: ["doctor", "--watch", "soon"] => "--watch: duration \"soon\"", "write a number and a unit";
     doctor_for_a_day: ["doctor", "--watch", "24h"] => "--watch 24h is long", "10s usually tell";
     absent_core: ["send", "--cores", "8000"] => "no core 8000", "choose from --cores";
-    cores_for_nothing: ["send", "--cores", "0-3"] => "--cores names 4, and at most 3", "name fewer, or use more --tx-queues";
-    cores_to_receive_nothing: ["send", "--port", "null", "--tx-only", "--cores", "0,1"] => "at most 1 have something to do", "one for each queue";
+    cores_for_nothing: ["send", "--cores", "0-3"] => "--cores names 4, and at most 3", "name fewer, or use more queues";
+    cores_to_receive_nothing: ["send", "--port", "null", "--tx-only", "--cores", "0,1"] => "at most 1 have something to do", "one for each transmit queue";
     cores_to_reflect_on: ["reflect", "--port", "null", "--cores", "0,1"] => "at most 1 have something to do", "use more --queues";
     cores_to_replay_on: ["replay", "x.pcap", "--port", "null", "--cores", "0,1"] => "at most 1 have something to do", "name one core";
     core_twice: ["send", "--cores", "0-1,0"] => "core 0 twice", "give each core once";
@@ -132,8 +132,6 @@ wrong! {
     router_of_the_other_family: ["send", "--port", "packet:lo", "--to", "10.0.0.2", "--via", "2001:2::9"] => "of the other family", "give the router's address";
     to_itself: ["send", "--from", "198.18.0.2"] => "to itself", "give --from another address";
     source_port_of_nobody: ["send", "--from", "198.18.0.1:0"] => "nothing comes back to port 0", "write one from 1 on";
-    backlog_of_nothing: ["send", "--backlog", "64"] => "--backlog would do nothing", "give a --rate";
-    verify_nothing: ["send", "--port", "null", "--tx-only", "--verify", "payload"] => "--verify would do nothing", "leave one of them out";
     no_backlog: ["send", "--backlog", "0"] => "--backlog 0 gives up all", "give 1 or more";
     flows_into_multicast: ["send", "--from", "223.255.255.255:65000", "--to", "10.0.0.1", "--flows", "64513"] => "beyond unicast ones (64513 flows", "give --from a lower address";
     flows_up_to_broadcast: ["send", "--from", "255.255.255.254", "--to", "10.0.0.1", "--flows", "100k"] => "from 255.255.255.254 beyond", "fewer --flows";
