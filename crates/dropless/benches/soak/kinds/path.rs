@@ -65,11 +65,10 @@ impl Path {
         let (within, port) = self.far();
         let plan = round.plan;
         let line = format!(
-            "reflect --port {port} {} --queues {} --seed {} {}",
+            "reflect --port {port} {} --queues {} {}",
             self.core(1),
             plan.queues,
-            plan.seed,
-            fault(plan)
+            seeded_fault(plan)
         );
         let mut running = round.start(within, &line);
         self.wait_until_it_serves(&mut running, "reflecting on");
@@ -105,6 +104,15 @@ impl Path {
             Self::Memif(_) => wait_until(running, |_| is_served("m.sock")),
             Self::Wire(..) => wait_for(running, ready),
         }
+    }
+}
+
+/// The flags of a reflector that injects faults: it takes a seed for these alone.
+fn seeded_fault(plan: &Plan) -> String {
+    if plan.faults.is_empty() {
+        String::new()
+    } else {
+        format!("{} --seed {}", fault(plan), plan.seed)
     }
 }
 
