@@ -66,7 +66,7 @@ impl Eal {
         pointers.push(std::ptr::null_mut());
         let quiet = if echo { None } else { log::Quiet::begin() };
         // SAFETY: `pointers` holds `count` zero-terminated strings and a final null, all leaked; STARTED makes this
-        // the only call in the life of the process.
+        // the only call in the life of the process, and `drivers` outlives it.
         let result = unsafe {
             // Drivers of hardware wait by the rate that EAL measures.
             sys::dl_short_naps(i32::from(is_virtual));

@@ -1,12 +1,11 @@
 //! The plan of a `capture` run.
 
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use capture::filter::Filter;
 use capture::ring::layout::SEGMENT_MIN;
-use host::{Medium, PortKind, PortUri};
+use host::{Medium, PortKind};
 use measure::{CaptureSummary, expect};
 use serde::{Deserialize, Serialize};
 
@@ -141,12 +140,6 @@ impl CapturePlan {
         self.machine.cores.len() > 1
     }
 
-    /// Queues of all ports.
-    fn queues_of_all(&self) -> usize {
-        let of_port = |port: &PortUri| usize::from(port.queues.map_or(self.queues, NonZeroU16::get));
-        self.machine.ports.iter().map(of_port).sum()
-    }
-
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         if self.attach.is_none() {
@@ -195,7 +188,7 @@ impl CapturePlan {
             "--sample 1/0 is no share of the flows; write 1/10 for every tenth"
         );
         self.machine.check_cores(
-            self.queues_of_all() + 1,
+            self.machine.queues_of_all(self.queues) + 1,
             "one for each queue and one that merges; name fewer, or use more --queues",
         )?;
         expect::check::<CaptureSummary>(&self.expect).about("--expect")?;

@@ -1,5 +1,7 @@
 //! What `send` and `reflect` both need of the machine.
 
+use std::num::NonZeroU16;
+
 use anyhow::{Context as _, Result, ensure};
 use dataplane::BURST_MAX;
 use host::PortKind;
@@ -100,6 +102,12 @@ impl MachinePlan {
         Ok(())
     }
 
+    /// Queues of all ports, `each` where a port's name does not say.
+    pub(super) fn queues_of_all(&self, each: u16) -> usize {
+        let of_port = |port: &PortUri| usize::from(port.queues.map_or(each, NonZeroU16::get));
+        self.ports.iter().map(of_port).sum()
+    }
+
     /// Refuses more cores than have `most` things to do, which `those` tells.
     pub(super) fn check_cores(&self, most: usize, those: &str) -> Result<()> {
         let cores = self.cores.len();
@@ -150,7 +158,7 @@ impl MachinePlan {
             self.descriptors
         );
         for port in &self.ports {
-            let queues = port.queues.map_or(0, std::num::NonZeroU16::get);
+            let queues = port.queues.map_or(0, NonZeroU16::get);
             let PortTraits {
                 name,
                 queues_max,

@@ -1,11 +1,9 @@
 //! The plan of a `reflect` run.
 
 use std::net::IpAddr;
-use std::num::NonZeroU16;
 
 use anyhow::Result;
 use dataplane::fault::FaultSpec;
-use host::PortUri;
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
@@ -56,9 +54,8 @@ impl ReflectPlan {
             !self.machine.has(|traits| traits.is_reflected),
             "port ring has its reflector built in, nobody could send to this one; use `dropless send`, or a port that another program can reach"
         );
-        let of_port = |port: &PortUri| usize::from(port.queues.map_or(self.queues, NonZeroU16::get));
         self.machine.check_cores(
-            self.machine.ports.iter().map(of_port).sum(),
+            self.machine.queues_of_all(self.queues),
             "one for each queue; name fewer, or use more --queues",
         )?;
         kernel::check_reflect(self)

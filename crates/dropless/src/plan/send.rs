@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::num::NonZeroU16;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
-use host::{MacAddress, Medium, PortTraits, PortUri};
+use host::{MacAddress, Medium, PortTraits};
 use measure::{Note, RateSpec, Summary, expect};
 use serde::{Deserialize, Serialize};
 
@@ -283,10 +282,8 @@ impl SendPlan {
     pub fn check_cores(&self) -> Result<()> {
         // Some kinds of port have as many queues that receive as others that send.
         let pairs = self.tx_queues.max(self.rx_queues);
-        let receiving = |port: &PortUri| usize::from(port.queues.map_or(pairs, NonZeroU16::get));
-        let ports = &self.machine.ports;
-        let sending = ports.len() * usize::from(self.tx_queues);
-        let all = sending + ports.iter().map(receiving).sum::<usize>();
+        let sending = self.machine.ports.len() * usize::from(self.tx_queues);
+        let all = sending + self.machine.queues_of_all(pairs);
         let (most, those) = match (self.tx_only, self.has_reflector()) {
             (true, _) => (sending, "one for each transmit queue"),
             (_, true) => (

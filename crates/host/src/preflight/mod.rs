@@ -34,7 +34,7 @@ pub fn check(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
     let look = Look::new(uri, sys);
     match &uri.kind {
         PortKind::Ring { .. } => Ok(Prepared::of(uri)),
-        PortKind::Null { .. } => look.own_driver().map(|()| Prepared::of(uri)),
+        PortKind::Null { .. } => check_driver(uri, sys),
         PortKind::Pci { address } => pci::check(&look, *address),
         PortKind::Vmbus { id } => vmbus::check(&look, id),
         PortKind::Mac { address } => {
