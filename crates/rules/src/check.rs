@@ -14,6 +14,8 @@ use crate::{Action, Layer, Malformed, Part, Prefix, RuleSet, When};
 pub enum Never {
     /// No packet fulfils all its conditions.
     Impossible,
+    /// None but later fragments: it asks for extension headers of IPv6, and rules meet what stands behind these.
+    LookedThrough,
     /// This rule decides about every packet that it holds for.
     Behind(usize),
 }
@@ -31,6 +33,10 @@ pub fn never(set: &RuleSet) -> Vec<(usize, Never)> {
     for (number, extent) in extents.iter().enumerate() {
         if extent.is_empty() {
             found.push((number, Never::Impossible));
+            continue;
+        }
+        if extent.is_looked_through() {
+            found.push((number, Never::LookedThrough));
             continue;
         }
         match deciding
@@ -71,6 +77,10 @@ struct Extent {
 }
 
 const WELL_FORMED: u16 = 1 << Malformed::ALL.len();
+const V6: u8 = 1 << Layer::V6 as u8;
+const LATER: u8 = 1 << Part::Later as u8;
+/// Extension headers of IPv6 that are looked through (`wire::parse`), as protocols: those up to 63, one bit each.
+const EXTENSIONS: u64 = 1 | 1 << 43 | 1 << 44 | 1 << 51 | 1 << 60;
 const IP: u8 = 1 << Layer::V4 as u8 | 1 << Layer::V6 as u8;
 /// Of details: neither flags nor a type.
 const NO_DETAIL: usize = 512;
@@ -199,7 +209,19 @@ impl Extent {
             ]
             .iter()
             .any(|ranges| ranges.is_empty());
-        self.malformed == 0 || (self.malformed == WELL_FORMED && well_formed)
+        let looked_through = self.asks_extensions() && self.parts & LATER == 0;
+        self.malformed == 0 || (self.malformed == WELL_FORMED && (well_formed || looked_through))
+    }
+
+    /// Whether it holds for IPv6 alone, and asks for extension headers alone.
+    fn asks_extensions(&self) -> bool {
+        let [low, rest @ ..] = self.protocols;
+        self.malformed == WELL_FORMED && self.layers == V6 && low & !EXTENSIONS == 0 && rest == [0; 3]
+    }
+
+    /// Whether only what says nothing but the first of its headers is left: later fragments.
+    fn is_looked_through(&self) -> bool {
+        self.asks_extensions() && self.parts != LATER
     }
 
     fn is_within(&self, other: &Self) -> bool {

@@ -50,6 +50,16 @@ fn finds_what_is_covered() {
         ("allow from 10.0.0.1 to 2001:db8::1", vec![(0, Never::Impossible)]),
         ("allow fragment later flags syn", vec![(0, Never::Impossible)]),
         ("allow tcp sport not 0-65535", vec![(0, Never::Impossible)]),
+        // Extension headers of IPv6 are looked through, but in later fragments.
+        ("deny ip6 ah", vec![(0, Never::LookedThrough)]),
+        ("deny ah from 2001:db8::/32", vec![(0, Never::LookedThrough)]),
+        ("deny ip6 protocol 0,43,44,51,60", vec![(0, Never::LookedThrough)]),
+        ("deny ip6 ah whole", vec![(0, Never::Impossible)]),
+        ("deny ip6 ah fragment first", vec![(0, Never::Impossible)]),
+        (
+            "deny ip6 ah fragment later\ndeny ah\ndeny ip6 protocol 51,6\ndeny ip4 ah whole",
+            vec![(3, Never::Behind(1))],
+        ),
         (
             "deny vlan 0-4095\nallow vlan 7\nallow untagged",
             vec![(1, Never::Behind(0))],

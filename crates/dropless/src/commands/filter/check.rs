@@ -58,6 +58,8 @@ struct NeverMet {
     rule: String,
     /// The rule that decides about all of its packets; else no packet fulfils its conditions.
     behind: Option<Behind>,
+    /// None but later fragments does.
+    but_later_fragments: bool,
 }
 
 #[derive(Serialize)]
@@ -120,7 +122,7 @@ fn told(set: &RuleSet, rule: usize, why: Never) -> NeverMet {
         (place.file.to_owned(), place.line, rule.text.clone())
     };
     let behind = match why {
-        Never::Impossible => None,
+        Never::Impossible | Never::LookedThrough => None,
         Never::Behind(earlier) => {
             let (file, line, rule) = place(earlier);
             Some(Behind { file, line, rule })
@@ -132,6 +134,7 @@ fn told(set: &RuleSet, rule: usize, why: Never) -> NeverMet {
         line,
         rule,
         behind,
+        but_later_fragments: why == Never::LookedThrough,
     }
 }
 
@@ -143,9 +146,13 @@ impl Checked {
             line,
             rule,
             behind,
+            but_later_fragments,
         } in &self.never
         {
             let why = match behind {
+                None if *but_later_fragments => {
+                    "of IPv6 this extension header is looked through, and rules meet what stands behind it (of later fragments alone it is all that is known); ask for that, or for `fragment later`".to_owned()
+                }
                 None => "no packet fulfils all its conditions; remove it".to_owned(),
                 Some(Behind { file, line, rule }) => {
                     format!(

@@ -25,6 +25,24 @@ impl Hook {
     }
 }
 
+/// Which family a text of iptables is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Family {
+    /// IPv4: of iptables-save
+    Ip,
+    /// IPv6: of ip6tables-save
+    Ip6,
+}
+
+impl Family {
+    pub fn layer(self) -> Layer {
+        match self {
+            Self::Ip => Layer::V4,
+            Self::Ip6 => Layer::V6,
+        }
+    }
+}
+
 /// A rule of theirs.
 #[derive(Debug)]
 pub struct Rule {

@@ -108,9 +108,10 @@ fn payload(
         ("tcp", "flags") => return flags(compared, right),
         ("icmp" | "icmpv6", "type") => {
             let is_v6 = header == "icmpv6";
-            let number = if is_v6 { 58 } else { 1 };
+            let (number, usual) = if is_v6 { (58, Layer::V6) } else { (1, Layer::V4) };
             when = Conditions {
-                layer: Some(if is_v6 { Layer::V6 } else { Layer::V4 }),
+                // Behind conditions of a family nft asks for this protocol number in that family, though nobody sends it.
+                layer: scope.family.get().or(Some(usual)),
                 types: Some(types(compared, right, is_v6, scope)?),
                 ..Conditions::of_protocol(number)
             };

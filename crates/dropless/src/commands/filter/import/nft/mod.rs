@@ -89,6 +89,7 @@ pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
                 sets: &sets,
                 device,
                 names_ports: Cell::new(false),
+                family: Cell::new(layer),
             };
             let read = self::rule(rule, &scope);
             before.take(rule, home, &read);
@@ -109,6 +110,8 @@ pub struct Scope<'s> {
     device: Option<&'s str>,
     /// The rule has named protocols, all of which have ports.
     names_ports: Cell<bool>,
+    /// The family that the rule's conditions so far are for.
+    family: Cell<Option<Layer>>,
 }
 
 /// Family and name of the table that something is in.
@@ -290,6 +293,7 @@ fn parts(statements: &[Value], scope: &Scope<'_>) -> Read<Vec<Part>> {
             "match" if limit.is_some() => return unfit("a condition behind a rate"),
             "match" => {
                 all = product(&all, &matches::alternatives(value, scope)?)?;
+                scope.family.set(all[0].family().or(scope.layer));
                 continue;
             }
             "set" | "meter" if limit.is_none() => {

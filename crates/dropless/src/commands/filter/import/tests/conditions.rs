@@ -193,6 +193,11 @@ fn each_condition_of_nft() {
         (matched("tcp", "flags", "!", r#"["syn","ack"]"#), "deny tcp flags none/syn,ack"),
         (matched("icmp", "type", "==", r#"{"set":["echo-request",13]}"#), "deny ip4 icmp type 8,13"),
         (matched("icmpv6", "type", "==", r#""nd-neighbor-solicit""#), "deny ip6 icmp6 type 135"),
+        // Which nft takes for what it says: the kernel asks for this protocol number in IPv4.
+        (
+            matched("ip", "saddr", "==", r#""10.0.0.1""#).replace(r#"{"drop":null}"#, &matched("icmpv6", "type", "==", "128")),
+            "deny icmp6 from 10.0.0.1 type 128",
+        ),
         (matched("ip", "protocol", "==", r#""gre""#), "deny ip4 protocol 47"),
         (r#"{"match":{"op":"==","left":{"&":[{"payload":{"protocol":"tcp","field":"flags"}},{"|":["syn","ack"]}]},"right":"syn"}},{"counter":null},{"accept":null}"#.into(), "allow tcp flags syn/syn,ack"),
         (r#"{"match":{"op":"==","left":{"meta":{"key":"l4proto"}},"right":{"set":["tcp","udp"]}}},{"match":{"op":"==","left":{"payload":{"protocol":"th","field":"dport"}},"right":53}},{"reject":null}"#.into(), "deny protocol 6,17 dport 53"),
