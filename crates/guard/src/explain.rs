@@ -5,7 +5,7 @@
 //! source tells: prefixes that hold the flood and nobody who is known. Where sources are invented, what is above the limit
 //! is dropped, but for sources that are known; and where even known sources send it, each source has a rate.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rules::{Facts, Layer, Prefix, RATE_MAX};
 
@@ -62,6 +62,8 @@ pub struct Found {
     pub explained: f64,
     /// Of the legitimate packets that are known.
     pub cost: f64,
+    /// Known sources that it should not meet and does, as a rule names no more.
+    pub unspared: usize,
 }
 
 /// The rules, best first; none if nothing explains enough.
@@ -86,6 +88,7 @@ pub fn explain(case: &Case<'_>) -> Vec<Found> {
             action: Action::Deny,
             explained: case.share(met),
             cost: case.cost(&shape, |_| true),
+            unspared: 0,
         });
     }
     if case.pps(left.len()) > case.limit_pps as f64 {
@@ -140,20 +143,26 @@ pub fn best(shapes: &HashMap<Shape, usize>, case: &Case<'_>, must_be_cheap: bool
 /// Where those who were there before send it, or somebody in their name: nobody is cut off, but none gets more than all
 /// had. They are named, as far as a rule can: strangers who look so go on being judged.
 fn by_known(case: &Case<'_>) -> Option<Found> {
-    let (shape, met) = best(&count(&case.known), case, false)?;
+    let (shape, _) = best(&count(&case.known), case, false)?;
     let usual = case
         .usual_pps
         .map_or(case.limit_pps / 4, |usual| (usual * 2.0) as u64);
-    let senders = case.known.iter().filter(|facts| shape.holds(facts));
-    let mut senders = hosts(senders.map(|facts| (facts.source, is_v6(facts))));
-    if senders.len() > PREFIXES_MAX {
-        senders.clear();
+    let mut packets: HashMap<(u128, bool), usize> = HashMap::new();
+    for facts in case.known.iter().filter(|facts| shape.holds(facts)) {
+        *packets.entry((facts.source, is_v6(facts))).or_insert(0) += 1;
     }
+    // Those who send most, where they are too many for a rule: of the others it would meet strangers, too.
+    let mut senders: Vec<_> = packets.into_iter().collect();
+    senders.sort_by_key(|(source, packets)| (std::cmp::Reverse(*packets), *source));
+    senders.truncate(PREFIXES_MAX);
+    let met = senders.iter().map(|(_, packets)| packets).sum();
+    let senders = hosts(senders.into_iter().map(|(source, _)| source));
     Some(Found {
         meets: case.shaped(shape, senders, false),
         action: Action::PerSource(usual.clamp(RATE_MIN, RATE_MAX)),
         explained: case.share(met),
         cost: 0.0,
+        unspared: 0,
     })
 }
 
@@ -182,6 +191,7 @@ pub fn by_source(
             meets: case.shaped(shape, prefixes, false),
             action: Action::Deny,
             explained: case.share(held),
+            unspared: 0,
         });
     }
     limited(shape, met.len())
@@ -189,12 +199,17 @@ pub fn by_source(
 
 /// Of those who are not spared, as many pass as may: legitimate ones among them have a share of that.
 fn but_for_known(case: &Case<'_>, shape: Shape, met: usize) -> Found {
-    let spared = hosts(case.known_sources.iter().take(PREFIXES_MAX).copied());
+    let mut told = HashSet::new();
+    // Of a network a source may have spoken with many hosts.
+    let mut known = case.known_sources.iter().filter(|source| told.insert(**source));
+    let spared = hosts(known.by_ref().take(PREFIXES_MAX).copied());
+    let unspared = known.count();
     Found {
         cost: case.cost(&shape, |facts| !holds(&spared, facts)),
         meets: case.shaped(shape, spared, true),
         action: Action::PerDestination(case.limit_pps.clamp(RATE_MIN, RATE_MAX)),
         explained: case.share(met),
+        unspared,
     }
 }
 

@@ -256,6 +256,7 @@ impl Guard {
                     action: Action::Deny,
                     explained: 1.0,
                     cost: 0.0,
+                    unspared: 0,
                 };
                 (vec![all], 0)
             }
@@ -327,6 +328,7 @@ impl Guard {
                 explained: found.explained,
                 cost: found.cost,
                 cost_by: by,
+                unspared: found.unspared as u64,
             },
         };
         self.recent.meet(&block.meets);

@@ -38,6 +38,7 @@ pub fn explain(case: &Case<'_>, from: Prefix) -> Vec<Found> {
             meets: case.shaped(shape, blamed, false),
             action: Action::Deny,
             explained: case.share(held),
+            unspared: 0,
         });
     }
     if case.pps(left.len()) > case.limit_pps as f64 {
@@ -55,6 +56,7 @@ fn together(case: &Case<'_>, from: Prefix, (shape, met): (Shape, usize)) -> Opti
         meets: case.shaped(shape, vec![from], false),
         action: Action::Together(case.limit_pps.clamp(RATE_MIN, RATE_MAX), from),
         explained: case.share(met),
+        unspared: 0,
     })
 }
 

@@ -36,6 +36,14 @@ pub struct RuleMade {
     pub cost: f64,
     /// So many legitimate packets were known.
     pub cost_by: u64,
+    /// Known sources that share the rate with strangers, as a rule names no more.
+    #[serde(skip_serializing_if = "is_none")]
+    pub unspared: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A flood that no rule was made against.

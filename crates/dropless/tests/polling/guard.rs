@@ -9,7 +9,8 @@ use wire::checksum;
 
 use crate::replay::{STARTING, replay};
 use crate::support::pcap_file::{Made, PLAIN};
-use crate::support::wire::Wire;
+use crate::support::terminal::LIVE_VARIABLE;
+use crate::support::wire::{Wire, has_note};
 use crate::support::{Lab, Need, Running, require, until};
 
 /// What legitimate packets go to.
@@ -419,6 +420,57 @@ fn headers_that_are_longer_than_a_sample_make_no_rule() {
     assert_eq!(ended.json()["blocks"], Value::Array(Vec::new()), "{ended}");
     assert!(ended.number("not_judged") > 1000, "{ended}");
     assert_eq!(ended.json()["judged"]["allowed"], 40_000, "{ended}");
+}
+
+/// Whoever waits for its line finds the guard, with its rules, in `top`.
+#[test]
+fn a_guard_is_told_before_it_says_that_it_guards() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let running = guard(&lab, &wire, &[]);
+    let top = lab.dropless(&["top", "--json"]);
+    let live = lab.path("live");
+    let told = top.env(LIVE_VARIABLE, live.to_str().expect("a path")).run();
+    assert_eq!(
+        (&told.json()["phase"], told.json()["rules"]["generation"].is_u64()),
+        (&"filtering".into(), true),
+        "{told}"
+    );
+    running.signal(Signal::SIGINT);
+    running.wait(Duration::from_secs(10));
+}
+
+/// What it has learned is kept meanwhile, and whoever comes after it goes on from there.
+#[test]
+fn a_killed_guard_leaves_what_is_usual_to_the_next() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let kept = lab.path("kept.json");
+    let arguments = ["--baseline", kept.to_str().expect("a path")];
+    let running = guard(&lab, &wire, &arguments);
+    let file = PLAIN.write(&lab, "usual.pcap", &packets(wire.far.mac_bytes("far0"), 0));
+    replay(&lab, &wire, &file, &[]);
+    assert!(until(Duration::from_secs(60), || kept.exists()), "{running:?}");
+    running.signal(Signal::SIGKILL);
+    running.wait(Duration::from_secs(10));
+    let learned: Value = serde_json::from_str(&fs::read_to_string(&kept).expect("text")).expect("JSON");
+    let knows = |prefix: &str| {
+        let all = learned["sources"].as_array().expect("sources");
+        all.iter()
+            .any(|one| one["prefix"] == prefix && one["learned_ns"].as_u64() > Some(20_000_000_000))
+    };
+    assert!(knows("10.0.0.1"), "{learned}");
+    let next = guard(&lab, &wire, &arguments);
+    next.signal(Signal::SIGINT);
+    let ended = next.wait(Duration::from_secs(10));
+    assert_eq!(ended.code, Some(0), "{ended}");
+    // It judges sources from its start, since it knows some.
+    assert!(!has_note(&ended.json(), "sources_not_judged"), "{ended}");
+    assert!(fs::read_to_string(&kept).expect("text").contains("10.0.0.1"));
 }
 
 #[test]

@@ -277,3 +277,58 @@ fn over_ipv6_too() {
     world.go_on(2.0, 60_000, attack);
     assert_eq!(world.guard.rules(), "deny udp sport 7 dport 9 to 2001:db8::1\n");
 }
+
+/// Known clients, more of them than a rule can name, flood: strangers are not held to the rate that these get, and count.
+#[test]
+fn a_rate_of_many_known_sources_meets_no_stranger() {
+    let client = |dice: &mut Dice| {
+        let number = dice.below(3000);
+        Ok(udp(v4([10, 7, (number >> 8) as u8, number as u8]), (5000, 77)))
+    };
+    let mut world = World::new(settings(), 12);
+    world.go_on(20.0, 3000, client);
+    world.go_on(3.0, 60_000, client);
+    let rules = world.guard.rules();
+    let each: Vec<&str> = rules
+        .lines()
+        .filter(|rule| rule.contains("per source/32,128"))
+        .collect();
+    assert!(!each.is_empty(), "{rules}");
+    for rule in each {
+        let (_, named) = rule.split_once(" from ").unwrap_or_else(|| panic!("{rule}"));
+        let named = named.split(' ').next().unwrap_or_default();
+        assert!(
+            named.split(',').all(|source| source.starts_with("10.7.")),
+            "{rule}"
+        );
+        assert!(named.split(',').count() <= 1024, "{rule}");
+    }
+}
+
+/// A flood of invented sources beside more known ones than a rule can spare: how many share the rate is told.
+#[test]
+fn known_sources_that_a_rate_cannot_spare_are_counted() {
+    let client = |dice: &mut Dice| {
+        let number = dice.below(1500);
+        Ok(udp(v4([10, 7, (number >> 8) as u8, number as u8]), (5000, 77)))
+    };
+    let mut world = World::new(settings(), 13);
+    world.go_on(20.0, 3000, client);
+    world.go_on(3.0, 60_000, |dice| Ok(udp(dice.address(), (5000, 77))));
+    let made: Vec<_> = world
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Blocked(blocked) => Some(&blocked.made),
+            _ => None,
+        })
+        .filter(|made| made.rule.contains(" from not "))
+        .collect();
+    assert!(!made.is_empty(), "{}", world.guard.rules());
+    // Beside these 200 clients of the usual traffic are known, and up to 1,200 who came once.
+    assert!(
+        made.iter().all(|made| (676..=1876).contains(&made.unspared)),
+        "{:?}",
+        made[0].unspared
+    );
+}

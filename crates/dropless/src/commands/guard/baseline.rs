@@ -1,9 +1,10 @@
 //! What is usual: taken up from a file, and left there for the next time.
 
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result};
-use guard::Guard;
+use guard::{Baseline, Guard, SETTLED_NS};
 use measure::Note;
 use report::ours;
 use serde::de::IgnoredAny;
@@ -51,21 +52,63 @@ fn aside(path: &Path) -> PathBuf {
 
 /// Leaves what is usual for the next time: whole, or as it was before. What was damaged gets another name only now, when it
 /// is replaced; an earlier one that has this name keeps it.
-pub fn keep(path: &Path, guard: &Guard) -> Result<()> {
+fn keep(path: &Path, baseline: &Baseline) -> Result<()> {
     if report::input::text_file(path).is_ok_and(|text| is_damaged(&text)) {
         // Where it cannot have a second name it is of less use than what takes its place.
         let _ = ours::landing(path).and_then(|landing| std::fs::hard_link(landing, aside(path)));
     }
-    let text = report::json::pretty(&guard.baseline())?;
+    let text = report::json::pretty(baseline)?;
     report::atomic::write(path, text.as_bytes())
         .with_context(|| format!("--baseline {}", path.display()))
         .about("--baseline")
 }
 
-/// The same at the end of a guard, whose result is worth more than that.
-pub fn keep_or_note(path: &Path, guard: &Guard) -> Option<Note> {
-    let error = keep(path, guard).err()?;
-    Some(Note::new("baseline_not_kept", format!("{error:#}")))
+/// From one time that it is kept to the next; ns.
+const EVERY_NS: u64 = 60_000_000_000;
+
+/// Keeps what is usual now and then, so that who kills the guard takes little of it, and at its end. A thread of its own writes:
+/// the guard waits for no disk.
+#[derive(Debug, Default)]
+pub struct Keeper {
+    path: Option<PathBuf>,
+    next_ns: Option<u64>,
+    writing: Option<JoinHandle<Result<()>>>,
+    has_failed: bool,
+}
+
+impl Keeper {
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self {
+            path,
+            ..Self::default()
+        }
+    }
+
+    /// Keeps it, where it is time to; what is to be said of an earlier time that failed, once.
+    pub fn look(&mut self, guard: &Guard, now_ns: u64) -> Option<String> {
+        let path = self.path.as_ref()?;
+        let written = self.writing.take_if(|writing| writing.is_finished());
+        let error = written.and_then(|writing| writing.join().ok()?.err());
+        let said = error.filter(|_| !std::mem::replace(&mut self.has_failed, true));
+        // Before, a successor would take the busiest sources for strangers.
+        let next_ns = self.next_ns.get_or_insert(now_ns + SETTLED_NS);
+        if now_ns >= *next_ns && self.writing.is_none() {
+            *next_ns = now_ns + EVERY_NS;
+            let (path, baseline) = (path.clone(), guard.baseline());
+            let write = move || keep(&path, &baseline);
+            // Where there is no room for a thread there may be a minute later.
+            self.writing = std::thread::Builder::new().name("keep".into()).spawn(write).ok();
+        }
+        said.map(|error| format!("what is usual is not kept: {error:#}"))
+    }
+
+    /// The same at the end of a guard, whose result is worth more than that.
+    pub fn finish(&mut self, guard: &Guard) -> Option<Note> {
+        // What is older must not be written last.
+        let _ = self.writing.take().map(JoinHandle::join);
+        let error = keep(self.path.as_ref()?, &guard.baseline()).err()?;
+        Some(Note::new("baseline_not_kept", format!("{error:#}")))
+    }
 }
 
 #[cfg(test)]
@@ -82,7 +125,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("usual.json");
         let text = |path: &Path| std::fs::read_to_string(path).expect("text");
-        keep(&path, &guard()).expect("written");
+        keep(&path, &guard().baseline()).expect("written");
         let whole = text(&path);
         assert_eq!(take_up(&mut guard(), &path).expect("whole"), None);
         let aside = aside(&path);
@@ -92,13 +135,13 @@ mod tests {
             assert_eq!(note.code, "baseline_damaged");
             assert!(note.text.contains("usual.json.damaged"), "{}", note.text);
             assert_eq!(text(&path), damaged, "the start may still fail");
-            keep(&path, &guard()).expect("written");
+            keep(&path, &guard().baseline()).expect("written");
             assert_eq!((text(&path), text(&aside)), (whole.clone(), damaged.to_owned()));
             std::fs::remove_file(&aside).expect("removed");
         }
         std::fs::write(&aside, "earlier").expect("a file");
         std::fs::write(&path, "{").expect("a file");
-        keep(&path, &guard()).expect("written");
+        keep(&path, &guard().baseline()).expect("written");
         assert_eq!(text(&aside), "earlier");
         let wrong = r#"{"version":1,"destinations":[{"prefix":"nobody","learned_ns":1,"classes":[]}]}"#;
         for other in ["deny udp\n", r#"{"version":1,"run":"runs/x"}"#, wrong] {
@@ -116,10 +159,48 @@ mod tests {
         std::fs::write(&path, "before").expect("a file");
         // In the way of the file that is written first.
         std::fs::create_dir(dir.path().join(".usual.json.tmp")).expect("a directory");
-        assert!(keep(&path, &guard()).is_err());
-        let note = keep_or_note(&path, &guard()).expect("a note");
+        assert!(keep(&path, &guard().baseline()).is_err());
+        let mut keeper = Keeper::new(Some(path.clone()));
+        let note = keeper.finish(&guard()).expect("a note");
         assert_eq!(note.code, "baseline_not_kept");
         assert!(note.text.contains("--baseline "), "{}", note.text);
         assert_eq!(std::fs::read_to_string(&path).expect("text"), "before");
+    }
+
+    #[test]
+    fn it_is_kept_once_sources_are_known_and_each_minute() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("usual.json");
+        let mut keeper = Keeper::new(Some(path.clone()));
+        let mut is_kept = |second: u64| {
+            let said = keeper.look(&guard(), second * 1_000_000_000);
+            let written = keeper
+                .writing
+                .take()
+                .map(|writing| writing.join().expect("a thread"));
+            assert_eq!((said, written.as_ref().is_none_or(Result::is_ok)), (None, true));
+            written.is_some()
+        };
+        let kept: Vec<u64> = (100..300).filter(|second| is_kept(*second)).collect();
+        assert_eq!(kept, [130, 190, 250]);
+        take_up(&mut guard(), &path).expect("a baseline");
+        // In the way of the file that is written first.
+        std::fs::create_dir(dir.path().join(".usual.json.tmp")).expect("a directory");
+        let mut said = Vec::new();
+        for second in (310..1000).step_by(60) {
+            said.extend(keeper.look(&guard(), second * 1_000_000_000));
+            while keeper
+                .writing
+                .as_ref()
+                .is_some_and(|writing| !writing.is_finished())
+            {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("what is usual is not kept: --baseline "),
+            "{said:?}"
+        );
     }
 }

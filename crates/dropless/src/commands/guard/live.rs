@@ -18,7 +18,7 @@ use xdp::{Kept, Mode, Ready, Wanted};
 use super::layers::{Due, Layers, spared};
 use super::sampler::Sampler;
 use super::watch::Watch;
-use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
+use super::{Args, allow_list, guard_of, own_rules};
 use crate::about::About as _;
 use crate::plan::{GuardPlan, GuardSource};
 use crate::run::finish::Finish;
@@ -78,9 +78,6 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let received = Received::begin(&interface, !generic, before, 0);
     let dir = run::directory(&args.run.output.place(), plan, &board)?;
     let mode = on_interface::mode_in_force(&kept)?;
-    if !console.quiet {
-        announce(plan, name, mode, &dir);
-    }
     let rules = plan
         .rules
         .as_ref()
@@ -93,11 +90,15 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         rules,
         ..GuardSummary::default()
     };
-    let mut active = Active::new(name, kept, layers, Watch::new(guard, &dir, plan.dry_run));
-    let end = active.go(
-        duration_ns.map(Duration::from_nanos),
-        (&interrupt, &board, console),
-    );
+    let watch = Watch::new(guard, &dir, plan.dry_run).keeping(plan.baseline.clone());
+    let mut active = Active::new(name, kept, layers, watch);
+    let planned = duration_ns.map(Duration::from_nanos);
+    // Whoever waits for the line below finds the rules on the board.
+    board.tell(active.state(active.begun.elapsed(), planned));
+    if !console.quiet {
+        announce(plan, name, mode, &dir);
+    }
+    let end = active.go(planned, (&interrupt, &board, console));
     let level = Level::of(index);
     let lasted = active.begun.elapsed();
     active.end(&mut summary, end)?;
@@ -111,7 +112,6 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
     }
-    summary.notes.extend(keep_baseline(plan, &active.watch.guard));
     let finish = Finish {
         dir: &dir,
         console,

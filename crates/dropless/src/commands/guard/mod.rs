@@ -103,8 +103,3 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<(Guard, Op
     };
     Ok((guard, note))
 }
-
-/// Leaves what is usual for the next time. Where that cannot be, what the guard did is worth no less.
-fn keep_baseline(plan: &GuardPlan, guard: &Guard) -> Option<Note> {
-    baseline::keep_or_note(plan.baseline.as_ref()?, guard)
-}

@@ -16,7 +16,7 @@ use rules::RuleSet;
 use super::layers::{Due, Layers, spared};
 use super::pace::{FIRST, Pace};
 use super::watch::Watch;
-use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
+use super::{Args, allow_list, guard_of, own_rules};
 use crate::plan::{ForwardPlan, GuardPlan};
 use crate::run::clock::now;
 use crate::run::control::Look;
@@ -195,7 +195,7 @@ impl Judges for Guarding {
 
     fn begin(before: Before, dir: &RunDir) -> Self {
         Self {
-            watch: Watch::new(before.guard, dir, before.plan.dry_run),
+            watch: Watch::new(before.guard, dir, before.plan.dry_run).keeping(before.plan.baseline.clone()),
             plan: before.plan,
             layers: before.layers,
             judging: Judging::new(before.first),
@@ -297,7 +297,6 @@ impl Guarding {
         }
         self.watch.finish(summary, &self.judging.totals());
         summary.notes.extend(self.layers.failures());
-        summary.notes.extend(keep_baseline(&self.plan, &self.watch.guard));
     }
 }
 

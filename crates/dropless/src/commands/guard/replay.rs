@@ -10,7 +10,7 @@ use rules::limit::Limiter;
 use rules::{Count, Counts, Looked, Malformed, ON_REQUEST, RuleSet, Tables, Totals, is_cut, look};
 
 use super::watch::Watch;
-use super::{Args, allow_list, guard_of, keep_baseline, own_rules};
+use super::{Args, allow_list, guard_of, own_rules};
 use crate::plan::{self, GuardPlan};
 use crate::run::capture_input::CaptureInput;
 use crate::run::finish::Finish;
@@ -37,7 +37,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     let mut reader = input.reader(move || is_over.is_set())?;
     let console = args.run.output.console();
     let dir = run::plain_directory(&args.run.output.place(), plan, "guard")?;
-    let mut watch = Watch::new(guard, &dir, plan.dry_run);
+    let mut watch = Watch::new(guard, &dir, plan.dry_run).keeping(plan.baseline.clone());
     let mut judge = Judge::new(RuleSet::joined(&[&allowed, &own.set]), plan::rules::GROUPS)?;
     let mut summary = GuardSummary {
         run: dir.path().display().to_string(),
@@ -123,7 +123,6 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
     }
-    summary.notes.extend(keep_baseline(plan, &watch.guard));
     let finish = Finish {
         dir: &dir,
         console,

@@ -1,5 +1,7 @@
 //! The guard at work: ticks as time goes, the log, and what it all comes to.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, anyhow};
 use guard::{Blocked, Event, Expired, Guard, Over, Refused, SETTLED_NS, Sample, TICK_NS};
 use measure::{GuardRefusal, GuardRule, GuardSummary, Note};
@@ -7,6 +9,7 @@ use report::number::{self, count, loss, pps};
 use report::rundir::RunDir;
 use rules::{RuleSet, Totals};
 
+use super::baseline::Keeper;
 use super::log::Log;
 
 /// A silence of more ticks is not lived through one by one.
@@ -24,6 +27,7 @@ pub struct Watch {
     /// Of what the guard knew when it began.
     note: Option<Note>,
     log: Log,
+    keeper: Keeper,
     begun_ns: Option<u64>,
     next_ns: u64,
     /// Generation of the guard's rules that was taken last.
@@ -101,6 +105,7 @@ impl Watch {
         Self {
             guard,
             log: Log::new(dir),
+            keeper: Keeper::default(),
             begun_ns: None,
             next_ns: 0,
             taken: 0,
@@ -122,6 +127,12 @@ impl Watch {
         }
     }
 
+    /// Where what is usual is kept.
+    pub fn keeping(mut self, baseline: Option<PathBuf>) -> Self {
+        self.keeper = Keeper::new(baseline);
+        self
+    }
+
     /// A look at the samples that came since the one before, in their order: when it began and when it was over, and how
     /// many found no room meanwhile.
     ///
@@ -129,6 +140,7 @@ impl Watch {
     /// could be told too high. After a look that came late nothing is known but that there were some: those that had room
     /// are of its beginning, or of its end, and the time is passed over.
     pub fn look(&mut self, samples: &[Sample], missed: u64, (begun_ns, ended_ns): (u64, u64)) {
+        self.said.extend(self.keeper.look(&self.guard, begun_ns));
         self.missed += missed;
         let before_ns = self.looked_ns.replace(begun_ns);
         let blind_ns = before_ns.map_or(0, |before_ns| ended_ns.saturating_sub(before_ns));
@@ -354,9 +366,16 @@ impl Watch {
         let usual = made
             .usual_pps
             .map_or_else(String::new, |usual| format!(", usual {}", pps(usual as f64)));
+        let unspared = match made.unspared {
+            0 => String::new(),
+            more => format!(
+                "; it names no more known sources, and {} share the rate with strangers",
+                number::counted(more, "further one")
+            ),
+        };
         let what = if self.is_dry { "would block" } else { "blocked" };
         self.said.push(format!(
-            "{made_s:.1} s: {what}: {}\n    {} of {} {}, limit {limit}{usual}; explains {}, costs {} of {} legitimate packets that are known",
+            "{made_s:.1} s: {what}: {}\n    {} of {} {}, limit {limit}{usual}; explains {}, costs {} of {} legitimate packets that are known{unspared}",
             short(&made.rule),
             pps(made.rate_pps as f64),
             made.class,
@@ -418,6 +437,7 @@ impl Watch {
         summary.samples = self.samples;
         summary.samples_missed = self.missed;
         summary.notes.extend(self.note.take());
+        summary.notes.extend(self.keeper.finish(&self.guard));
         if self.pauses > 0 {
             let text = format!(
                 "no flood was looked for during {:.1} s ({}): this process stood still or had no core, and samples of packets found no room (what came was judged by the rules in force, and counted); fix: leave it a core that nothing else keeps busy",
