@@ -429,10 +429,12 @@ fn a_guard_is_told_before_it_says_that_it_guards() {
         return;
     };
     let wire = Wire::between(&lab, 1);
-    let running = guard(&lab, &wire, &[]);
-    let top = lab.dropless(&["top", "--json"]);
     let live = lab.path("live");
-    let told = top.env(LIVE_VARIABLE, live.to_str().expect("a path")).run();
+    let live = live.to_str().expect("a path");
+    let guard = lab.dropless(&["guard", "--dev", "far0", "--json"]);
+    let mut running = guard.within(&wire.far).env(LIVE_VARIABLE, live).spawn();
+    running.wait_for("guarding far0", STARTING);
+    let told = lab.dropless(&["top", "--json"]).env(LIVE_VARIABLE, live).run();
     assert_eq!(
         (&told.json()["phase"], told.json()["rules"]["generation"].is_u64()),
         (&"filtering".into(), true),
