@@ -14,8 +14,8 @@ pub struct StallRecord {
     pub to: Ticks,
     /// Packets that the worker moved meanwhile: its own work, which takes time too.
     pub moved: u32,
-    /// Packets that it moved next, which had waited.
-    pub next: u32,
+    /// Packets that it moved next, which had waited; not known where it did not poll any more.
+    pub next: Option<u32>,
     /// The core that it was on when it polled again.
     pub core: u32,
 }
@@ -28,6 +28,9 @@ pub struct Stalls {
     dropped: Counter,
     long_dropped: Counter,
 }
+
+/// What was moved next is not known.
+const UNKNOWN: u64 = u64::MAX;
 
 /// That part of the room is for long stalls alone: short ones may be many.
 const PART_FOR_LONG: usize = 8;
@@ -63,7 +66,7 @@ impl Stalls {
             from: Ticks(place.from.get()),
             to: Ticks(place.to.get()),
             moved: place.moved.get() as u32,
-            next: place.next.get() as u32,
+            next: u32::try_from(place.next.get()).ok(),
             core: place.core.get() as u32,
         })
     }
@@ -158,6 +161,7 @@ impl<'s> StallLog<'s> {
         place.from.set(from.0);
         place.to.set(to.0);
         place.moved.set(moved as u64);
+        place.next.set(UNKNOWN);
         place.core.set((self.this_core)().into());
         // Who sees it counted sees all of it.
         self.stalls.kept.store(kept + 1, Ordering::Release);
@@ -179,7 +183,7 @@ mod tests {
         }
         let kept: Vec<_> = stalls
             .after(0)
-            .map(|stall| (stall.from.0, stall.to.0, stall.moved, stall.next))
+            .map(|stall| (stall.from.0, stall.to.0, stall.moved, stall.next.unwrap()))
             .collect();
         assert!(stalls.after(0).all(|stall| stall.core == 3));
         assert_eq!(
@@ -203,7 +207,7 @@ mod tests {
             from = to;
         }
         let kept = stalls.after(0);
-        let kept = kept.map(|stall| (stall.to.since(stall.from), stall.next));
+        let kept = kept.map(|stall| (stall.to.since(stall.from), stall.next.unwrap()));
         (kept.collect(), [stalls.dropped(), stalls.long_dropped()])
     }
 

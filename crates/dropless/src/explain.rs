@@ -261,6 +261,7 @@ pub fn explain(
                 from: stall.from,
                 to: stall.to,
                 ports: of_core(core).map(|receiver| receiver.port).collect(),
+                waited: stall.next != Some(0),
                 stall: Stall {
                     ring_holds_ns: shortest_ns,
                     cause: traced.then(|| labels.label(named.cause())),

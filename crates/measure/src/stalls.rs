@@ -27,7 +27,12 @@ pub struct MissedPackets {
 }
 
 impl MissedPackets {
-    /// At most so many came within `ticks`, at the rate at which they came between the looks.
+    /// How much of a stall lay between the looks, ticks.
+    fn within(&self, stall: &WorkerStall) -> u64 {
+        stall.to.min(self.to).since(stall.from.max(self.from))
+    }
+
+    /// At most so many came within `ticks` between the looks, as if they had come evenly: nothing tells when they came.
     fn came_in(&self, ticks: u64) -> u64 {
         let came = u128::from(self.count) + u128::from(self.received);
         let between = u128::from(self.to.since(self.from).max(1));
@@ -44,6 +49,8 @@ pub struct WorkerStall {
     pub to: Ticks,
     /// The ports that nobody polled meanwhile.
     pub ports: Vec<usize>,
+    /// Something waited after it, or may have: else it filled no ring.
+    pub waited: bool,
     /// Its row.
     pub stall: Stall,
     /// See [`StallBurst`].
@@ -89,12 +96,11 @@ pub fn pile_up(stalls: &mut [WorkerStall], speed: f64, clock: &Clock) {
 }
 
 /// Charges every miss to the stalls of its port at that time, by how long each of them, or the pile that it is part of,
-/// lasted beyond what the ring holds; if none did, by how long they lasted. What no stall can have cost stays uncharged: none
-/// costs more than came in it, whether that was missed then or, for what waited before it, when its worker polled again.
+/// lasted beyond what the ring holds; if none did, by how long they lasted: both within the time of the miss. What no stall can
+/// have cost stays uncharged: none costs more than came in it in that time, and nothing where its ring was empty after it.
 pub fn charge(stalls: &mut [WorkerStall], missed: &[MissedPackets]) {
     // Those of a worker follow each other; there may be many misses, too.
     let mut workers = Vec::new();
-    let mut most = vec![0; stalls.len()];
     for one in stalls.chunk_by(|one, next| one.to <= next.from) {
         let first = workers.last().map_or(0, |last: &Range<usize>| last.end);
         workers.push(first..first + one.len());
@@ -108,24 +114,23 @@ pub fn charge(stalls: &mut [WorkerStall], missed: &[MissedPackets]) {
             .iter()
             .flat_map(then)
             .filter(|&index| {
-                let WorkerStall {
-                    ports, stall, pile, ..
-                } = &stalls[index];
+                let one = &stalls[index];
+                let can_fill = (one.stall.ring_holds_ns / PART_OF_RING) as f64;
                 // The counter may have been read late, by a control thread that had to wait for a core, too.
-                ports.contains(&miss.port) && pile.gaps_ns >= (stall.ring_holds_ns / PART_OF_RING) as f64
+                one.ports.contains(&miss.port) && one.waited && one.pile.gaps_ns >= can_fill
             })
             .collect();
         let any_beyond = guilty.iter().any(|&index| stalls[index].pile.beyond_ns > 0.0);
         let weights: Vec<u128> = guilty
             .iter()
             .map(|&index| {
-                let WorkerStall { stall, pile, .. } = &stalls[index];
+                let pile = stalls[index].pile;
                 let part = if any_beyond {
                     pile.beyond_ns / pile.gaps_ns
                 } else {
                     1.0
                 };
-                (stall.gap_ns as f64 * part).ceil() as u128
+                (miss.within(&stalls[index]) as f64 * part).ceil() as u128
             })
             .collect();
         let total: u128 = weights.iter().sum();
@@ -137,10 +142,8 @@ pub fn charge(stalls: &mut [WorkerStall], missed: &[MissedPackets]) {
         for (&index, weight) in guilty.iter().zip(&weights) {
             so_far += weight;
             let until = (u128::from(miss.count) * so_far / total) as u64;
-            let WorkerStall { from, to, stall, .. } = &mut stalls[index];
-            // The ring filled while nothing was missed, so that the rate of its last look alone says too little.
-            most[index] = miss.came_in(to.since(*from)).max(most[index]);
-            stall.lost += (until - given).min(most[index].saturating_sub(stall.lost));
+            let most = miss.came_in(miss.within(&stalls[index]));
+            stalls[index].stall.lost += (until - given).min(most);
             given = until;
         }
     }
@@ -205,6 +208,7 @@ mod tests {
             from: Ticks(from),
             to: Ticks(to),
             ports: vec![port],
+            waited: true,
             stall: Stall {
                 core: 1,
                 gap_ns: to - from,
@@ -253,6 +257,28 @@ mod tests {
         );
         let lost: Vec<_> = all.iter().map(|one| one.stall.lost).collect();
         assert_eq!(lost, [150, 2000]);
+    }
+
+    /// Packets come in bursts: one overflows the ring after the stall that ended as the time of the miss began, and one beside
+    /// a stall after which nothing waited.
+    #[test]
+    fn a_burst_beside_a_stall_is_not_charged_to_it() {
+        let mut before = piled(vec![stall(0, 0, 50_100, 1000, "hog")]);
+        charge(&mut before, &[missed(0, 50_000, 55_000, 3000)]);
+        assert_eq!(before[0].stall.lost, 100);
+
+        let mut beside = piled(vec![stall(0, 1000, 3000, 1000, "hog")]);
+        beside[0].waited = false;
+        charge(&mut beside, &[missed(0, 0, 5000, 3000)]);
+        assert_eq!(beside[0].stall.lost, 0);
+    }
+
+    #[test]
+    fn a_stall_pays_for_each_of_its_ports() {
+        let mut all = piled(vec![stall(0, 0, 2000, 1000, "hog")]);
+        all[0].ports.push(1);
+        charge(&mut all, &[missed(0, 0, 3000, 1500), missed(1, 0, 3000, 1500)]);
+        assert_eq!(all[0].stall.lost, 3000);
     }
 
     #[test]
@@ -327,14 +353,16 @@ mod tests {
         #[test]
         fn charges_are_conserved(
             stalls in prop::collection::vec((0_usize..2, 0_u64..10_000, 1_u64..3000, 0_u64..4000), 0..30),
-            misses in prop::collection::vec((0_usize..2, 0_u64..10_000, 0_u64..2000, 1_u64..500), 0..30),
+            misses in prop::collection::vec((0_usize..2, 0_u64..1000, 0_u64..2000, 1_u64..500), 0..30),
         ) {
             let mut all = piled(stalls
                 .into_iter()
                 .map(|(port, from, ticks, holds)| stall(port, from, from + ticks, holds, "x"))
                 .collect());
-            for (port, from, ticks, count) in misses {
-                let ticks = ticks.max(count);
+            let mut looked = [0, 0];
+            for (port, later, ticks, count) in misses {
+                let (from, ticks) = (looked[port] + later, ticks.max(count));
+                looked[port] = from + ticks;
                 let before: u64 = all.iter().map(|one| one.stall.lost).sum();
                 charge(&mut all, &[missed(port, from, from + ticks, count)]);
                 let after: u64 = all.iter().map(|one| one.stall.lost).sum();

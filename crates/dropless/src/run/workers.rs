@@ -130,7 +130,7 @@ impl Stalled {
             at_ns: clock.ns(stall.to).since(clock.ns(start)),
             gap_ns: clock.ns_from_ticks(stall.to.since(stall.from)),
             moved: stall.moved.into(),
-            next: stall.next.into(),
+            next: stall.next.map_or(0, u64::from),
             ..Stall::default()
         }
     }
@@ -333,7 +333,7 @@ mod tests {
             from: Ticks(0),
             to: Ticks(ticks),
             moved: 0,
-            next: 0,
+            next: Some(0),
             core: 1,
         };
         Stalled {

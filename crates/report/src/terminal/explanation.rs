@@ -25,7 +25,7 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
         wrapped(&mut text, &part, 4, Paint::None, style);
     }
     let about = format!(
-        "(stalls are longer than {}; counters were read every {}: closer stalls share what was missed)",
+        "(stalls are longer than {}; counters were read every {}: closer stalls share what was missed, as if it had come evenly)",
         number::time(explanation.threshold_ns as f64),
         number::time(explanation.granularity_ns as f64)
     );

@@ -104,8 +104,13 @@ pub fn by_cause(run: &Loaded, named: &str) -> Markup {
     let rest = causes.split_off(causes.len().min(CAUSES_SHOWN));
     causes.push(("all", &stalls.all));
     let is_explained = stalls.is_explained();
+    let caption = if is_explained {
+        "Stalls by cause, what cost most first; what was missed between two readings of the counters is charged as if it had come evenly"
+    } else {
+        "Stalls by cause, what cost most first"
+    };
     let inner = html! {
-        (table(causes, is_explained).html("Stalls by cause, what cost most first"))
+        (table(causes, is_explained).html(caption))
         @if !rest.is_empty() {
             (details("Further causes", &table(rest, is_explained).html("What cost less")))
         }
