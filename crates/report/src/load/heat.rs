@@ -6,10 +6,8 @@ use super::thin::{Merge, merged};
 pub const SLICES_MAX: usize = 400;
 /// Bands of latency to a doubling.
 pub const BANDS_A_DOUBLING: u32 = 4;
-/// The lowest band begins at 2 to this power, in ns.
-const LOWEST: u32 = 5;
-/// Up to 2^37 ns, more than two minutes.
-const BANDS: usize = ((37 - LOWEST) * BANDS_A_DOUBLING) as usize;
+/// From 1 ns to 2^53 ns, above which no number is read (`NUMBER_MAX`): none lies outside.
+const BANDS: usize = (53 * BANDS_A_DOUBLING) as usize;
 /// The packets between two neighbouring percentiles of a row (min, p50, p90, p99, p99.9, max), in thousandths of all: these
 /// add up without rounding.
 const PARTS: [f64; 5] = [500.0, 400.0, 90.0, 9.0, 1.0];
@@ -72,12 +70,12 @@ impl Slice {
 
 /// The lower edge of a band in ns.
 fn edge(band: usize) -> f64 {
-    (f64::from(LOWEST) + band as f64 / f64::from(BANDS_A_DOUBLING)).exp2()
+    (band as f64 / f64::from(BANDS_A_DOUBLING)).exp2()
 }
 
 fn band(latency_ns: f64) -> usize {
-    let doublings = latency_ns.max(1.0).log2() - f64::from(LOWEST);
-    ((doublings * f64::from(BANDS_A_DOUBLING)).max(0.0) as usize).min(BANDS - 1)
+    let doublings = latency_ns.max(1.0).log2();
+    ((doublings * f64::from(BANDS_A_DOUBLING)) as usize).min(BANDS - 1)
 }
 
 impl Merge for Slice {
@@ -179,6 +177,7 @@ fn level(share: f32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sane::NUMBER_MAX;
 
     #[test]
     fn one_slow_packet_of_many_is_seen() {
@@ -263,6 +262,27 @@ mod tests {
         let one = slice(1, 7.0, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
         let [half, most, all] = Heat::of(&[one]).unwrap().stretches[0].within_ns.unwrap();
         assert!((2e3..2.4e3).contains(&half) && (8e3..9.6e3).contains(&most) && (32e3..39e3).contains(&all));
+    }
+
+    /// No cell says that a packet was faster than it was, nor slower than its band.
+    #[test]
+    fn every_latency_has_its_band() {
+        for ns in [1.0, 20.0, 68e9, 138e9, 4e12, NUMBER_MAX / 1.01] {
+            let heat = Heat::of(&[Slice::new(1.0, 1.0, 7.0, [Some(ns); 6])]).unwrap();
+            let above = edge(1);
+            assert_eq!(heat.bands, 1);
+            assert!(
+                heat.lowest_ns <= ns && ns < heat.lowest_ns * above,
+                "{ns}: {heat:?}"
+            );
+            assert!(
+                heat.stretches[0]
+                    .within_ns
+                    .unwrap()
+                    .iter()
+                    .all(|within| *within > ns)
+            );
+        }
     }
 
     /// Between the most of the packets and the slowest one nobody knows of any: nothing is painted there.
