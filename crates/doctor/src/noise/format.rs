@@ -38,7 +38,7 @@ impl Format {
         })
     }
 
-    /// A text field of a record, up to its first zero. Anybody may name a thread, and by what ends a line, too: that is `?`.
+    /// A text field of a record, up to its first zero.
     pub fn text(&self, record: &[u8], name: &str) -> Option<String> {
         let field = self.field(name)?;
         let (offset, len) = if field.elsewhere {
@@ -49,12 +49,17 @@ impl Format {
         };
         let bytes = record.get(offset..)?.get(..len)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(len);
-        Some(String::from_utf8_lossy(&bytes[..end]).replace(char::is_control, "?"))
+        Some(plain(&String::from_utf8_lossy(&bytes[..end])))
     }
 
     fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
+}
+
+/// The name of a thread or program. Anybody may give it, and by what ends a line, too: that is `?`.
+pub fn plain(name: &str) -> String {
+    name.replace(char::is_control, "?")
 }
 
 /// One line: `field:char prev_comm[16]; offset:8; size:16; signed:0;`

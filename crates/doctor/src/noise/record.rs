@@ -9,6 +9,7 @@ use super::cause::{Cause, Sender};
 use super::complete::{self, Bracket};
 use super::counted::Counted;
 use super::event::{CALL_NAMES, Event};
+use super::format::plain;
 use super::kept::{Kept, Lost};
 use super::page;
 use super::profilers::Profilers;
@@ -387,10 +388,8 @@ fn name_of(pid: u32) -> String {
     if pid == 0 {
         return "idle".into();
     }
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(
-        |_| "ended".into(),
-        |name| name.trim().replace(char::is_control, "?"),
-    )
+    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    comm.map_or_else(|_| "ended".into(), |name| plain(name.trim()))
 }
 
 /// The block devices, by the kernel's numbers for them.
