@@ -363,10 +363,9 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
             tests.push(test);
         }
     }
-    for (test, name, flags) in [
+    for (test, flags) in [
         (
             Test::Latency,
-            "latency",
             [
                 ("--latency-trials", args.latency_trials.is_some()),
                 ("--latency-duration", args.latency_duration.is_some()),
@@ -374,7 +373,6 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
         ),
         (
             Test::BackToBack,
-            "back-to-back",
             [
                 ("--burst-repeats", args.burst_repeats.is_some()),
                 ("--burst-duration", args.burst_duration.is_some()),
@@ -385,7 +383,8 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
         if let Some((flag, _)) = given.filter(|_| !tests.contains(&test)) {
             bail_about!(
                 flag,
-                "{flag} is of a test that is not made; add --test {name}, or leave it out"
+                "{flag} is of a test that is not made; add --test {}, or leave it out",
+                test.name()
             );
         }
     }

@@ -38,22 +38,20 @@ pub enum Test {
 impl Test {
     /// Their words on the command line.
     pub const NAMES: [&str; 4] = ["throughput", "latency", "frame-loss", "back-to-back"];
+
+    /// Of these its own.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
 }
 
 impl FromStr for Test {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Test, String> {
-        match text {
-            "throughput" => Ok(Test::Throughput),
-            "latency" => Ok(Test::Latency),
-            "frame-loss" => Ok(Test::FrameLoss),
-            "back-to-back" => Ok(Test::BackToBack),
-            _ => Err(format!(
-                "there is no test `{text}`; tests are {}",
-                Test::NAMES.join(", ")
-            )),
-        }
+        let all = [Test::Throughput, Test::Latency, Test::FrameLoss, Test::BackToBack];
+        let named = all.into_iter().find(|test| test.name() == text);
+        named.ok_or_else(|| format!("there is no test `{text}`; tests are {}", Test::NAMES.join(", ")))
     }
 }
 
