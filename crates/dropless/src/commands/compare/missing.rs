@@ -35,15 +35,13 @@ pub fn carries(interface: &str, sys: &Sys) -> Option<String> {
     ))
 }
 
-/// What the machine lacks for this way.
-pub fn lacks(method: Method, sys: &Sys) -> Option<String> {
-    let driver = match method {
-        Method::KernelUring => return no_io_uring(),
-        Method::Packet => "af_packet",
-        Method::Xdp => "af_xdp",
-        Method::Memif => "memif",
-        _ => return None,
-    };
+/// What the machine lacks for this way, whose near end is `uri`.
+pub fn lacks(method: Method, uri: &str, sys: &Sys) -> Option<String> {
+    if method == Method::KernelUring {
+        return no_io_uring();
+    }
+    let uri: PortUri = uri.parse().ok()?;
+    let driver = uri.kind.traits().driver?;
     let drivers = host::drivers(sys);
     (drivers.has(driver) == Some(false)).then(|| {
         format!(

@@ -274,7 +274,7 @@ impl Network {
             near_arguments: Vec::new(),
             guarded: None,
             interface: None,
-            missing: lacks(method, sys),
+            missing: None,
         };
         let io = match method {
             Method::KernelMmsg => ",io=mmsg",
@@ -312,7 +312,7 @@ impl Network {
                 way.missing = Some("shared memory does not reach another machine".into());
             }
             (_, Self::Virtual(missing)) => {
-                way.missing = missing.clone().or(way.missing);
+                way.missing.clone_from(missing);
                 let end = |address: &str, interface: &str| match method {
                     _ if method.is_sockets() => format!("kernel:{address}{io}"),
                     Method::Xdp => format!("xdp:{interface},queues=2"),
@@ -331,13 +331,14 @@ impl Network {
                     way.near_arguments.extend(["--from".into(), from.to_string()]);
                     way.guarded = Some(from);
                     if method == Method::Xdp {
-                        way.missing = way.missing.or_else(|| carries(interface, sys));
+                        way.missing = carries(interface, sys);
                     }
                 } else {
                     way.missing = Some(format!("no interface has the address {near}"));
                 }
             }
         }
+        way.missing = way.missing.or_else(|| lacks(method, &way.near, sys));
         way
     }
 }
