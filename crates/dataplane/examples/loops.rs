@@ -124,7 +124,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
             counters: Arc::clone(&counters),
             me: me(1),
             replies: Arc::default(),
-            answers: Arc::new(Answers::to(0)),
+            answers: Arc::new(Answers::default()),
             holes_max: 0,
             senders: Vec::new(),
         },

@@ -1,6 +1,7 @@
 //! A reflector's counters between control and workers: what a reflector tells when it is asked, and what a sender was told.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 use wire::ReflectorCounters;
@@ -32,33 +33,41 @@ impl OwnCounters {
     }
 }
 
-/// What a sender was told: the newest answers to its question.
+/// What a sender was told: the newest answers to the question that it asks at the time. Whoever answers repeats the
+/// question's nonce, which others cannot have seen.
 #[derive(Debug)]
 pub struct Answers {
-    /// Whoever answers repeats it: others cannot have seen it.
-    pub nonce: u64,
-    newest: ArrayQueue<ReflectorCounters>,
+    nonce: AtomicU64,
+    newest: ArrayQueue<(u64, ReflectorCounters)>,
 }
 
-impl Answers {
-    /// Those to the question with this nonce.
-    pub fn to(nonce: u64) -> Self {
+impl Default for Answers {
+    fn default() -> Self {
         Self {
-            nonce,
+            nonce: AtomicU64::default(),
             newest: ArrayQueue::new(8),
         }
     }
+}
 
-    /// Keeps the answer in `frame`, if it is one to the question that was asked.
+impl Answers {
+    /// From now on those to the question with this nonce are kept, and no others.
+    pub fn expect(&self, nonce: u64) {
+        self.nonce.store(nonce, Ordering::Relaxed);
+    }
+
+    /// Keeps the answer in `frame`, if it is one to the question that is asked.
     #[cold]
     pub fn take_from(&self, frame: &[u8]) {
-        if let Some(counters) = ReflectorCounters::read(frame, self.nonce) {
-            self.newest.force_push(counters);
+        let nonce = self.nonce.load(Ordering::Relaxed);
+        if let Some(counters) = ReflectorCounters::read(frame, nonce) {
+            self.newest.force_push((nonce, counters));
         }
     }
 
-    /// The oldest answer kept.
-    pub fn pop(&self) -> Option<ReflectorCounters> {
-        self.newest.pop()
+    /// The oldest answer kept to the question with this nonce.
+    pub fn pop(&self, nonce: u64) -> Option<ReflectorCounters> {
+        // A worker may have been about to keep one to the question before.
+        std::iter::from_fn(|| self.newest.pop()).find_map(|(to, counters)| (to == nonce).then_some(counters))
     }
 }

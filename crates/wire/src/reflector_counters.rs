@@ -64,16 +64,21 @@ impl ReflectorCounters {
         Self::places().zip(self.lost)
     }
 
-    /// What was counted since `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
+    /// What was counted since `before`; `None` where another account told that, of another port or of another life.
+    pub fn since(&self, before: &Self) -> Option<Self> {
         let mut now = *self;
+        now.generation = self.looks_since(before)?;
         now.received = now.received.saturating_sub(before.received);
         now.returned = now.returned.saturating_sub(before.returned);
         for (now, before) in now.lost.iter_mut().zip(before.lost) {
             *now = now.saturating_sub(before);
         }
-        now
+        Some(now)
+    }
+
+    /// How often the reflector looked at its counters since `before`; `None` where another account told that.
+    pub fn looks_since(&self, before: &Self) -> Option<u64> {
+        (self.account == before.account).then(|| self.generation.saturating_sub(before.generation))
     }
 
     /// The question, as a frame on the way of the stream that `spec` describes. Its answer repeats the `nonce`.
@@ -308,11 +313,13 @@ mod tests {
             ..before
         };
         after.add("tx_full", 1);
-        let since = after.since(&before);
-        assert_eq!((since.generation, since.received, since.returned), (8, 4, 1));
+        let since = after.since(&before).unwrap();
+        assert_eq!((since.generation, since.received, since.returned), (5, 4, 1));
         assert_eq!(
             since.lost().filter(|(_, count)| *count > 0).collect::<Vec<_>>(),
             [("tx_full", 1)]
         );
+        after.account += 1;
+        assert_eq!(after.since(&before), None, "another life counted that");
     }
 }

@@ -188,7 +188,7 @@ fn run(case: &Case) -> Outcome {
             counters: Arc::clone(&receive),
             me,
             replies,
-            answers: Arc::new(Answers::to(0)),
+            answers: Arc::new(Answers::default()),
             holes_max: 1 << 16,
             senders: Vec::new(),
         },

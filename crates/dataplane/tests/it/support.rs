@@ -60,7 +60,7 @@ pub fn receive_plan(counters: &Arc<ReceiveCounters>, drain_ns: u64) -> ReceivePl
             ips: Vec::new(),
         },
         replies: Arc::default(),
-        answers: Arc::new(Answers::to(0)),
+        answers: Arc::new(Answers::default()),
         holes_max: 1 << 16,
         senders: Vec::new(),
     }

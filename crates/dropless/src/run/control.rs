@@ -20,6 +20,7 @@ use super::open::OpenPort;
 use super::peer::{self, Patience, Wait};
 use super::placement::Turn;
 use super::privileges;
+use super::signals::Interrupt;
 use super::tap::Taps;
 use super::workers::Running;
 use super::{Active, Next, Run};
@@ -45,6 +46,8 @@ pub struct Look<'w, 'e> {
     /// Rounds that each worker has made.
     pub rounds: Vec<u64>,
     pub is_interrupted: bool,
+    /// For a look that takes its time: it may be interrupted meanwhile.
+    pub interrupt: &'w Interrupt,
     /// Somebody wants what can be read again to be read again: so at one look.
     pub is_reload_asked: bool,
     pub worker_died: bool,
@@ -152,6 +155,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 clock,
                 rounds: Vec::new(),
                 is_interrupted: false,
+                interrupt: run.interrupt,
                 is_reload_asked: false,
                 worker_died: false,
                 generations,

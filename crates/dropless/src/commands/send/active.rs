@@ -163,7 +163,9 @@ impl ActiveSend {
                     return Next::GoOn;
                 }
                 if !look.worker_died {
-                    self.far.ask_after(look.ports);
+                    // One that has ended the sending has had its say: only a further one is for this wait.
+                    let stop = || !look.is_interrupted && look.interrupt.is_set();
+                    self.far.ask_after(look.ports, stop);
                     self.told = self.far.told();
                 }
                 Next::Stop

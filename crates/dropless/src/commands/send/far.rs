@@ -26,6 +26,8 @@ const FRESH: u64 = 2;
 
 struct Far {
     port: usize,
+    /// What the answers to its question repeat: no other far side's do.
+    nonce: u64,
     question: Vec<u8>,
     replies: Arc<ReplyQueue>,
     answers: Arc<Answers>,
@@ -42,7 +44,8 @@ pub struct Told {
     pub counted: BTreeMap<String, u64>,
     /// How many told nothing, or not all of it.
     pub silent: usize,
-    /// How many began anew in the run: what they told covers only what came after that.
+    /// How many told something else's account than before: they began anew in the run, or another one has taken their place,
+    /// and nobody knows what was lost before that, or how much of what is told now belongs to the run.
     pub restarted: usize,
 }
 
@@ -56,7 +59,8 @@ impl Told {
 
     /// What is shown of it: how much came there, and left, only where all of them tell, or the rest would seem lost on the way.
     pub fn shown(&self) -> impl Iterator<Item = (&String, &u64)> {
-        let of_some = |name: &str| self.silent > 0 && ["received", "returned"].contains(&name);
+        let of_some =
+            |name: &str| self.silent + self.restarted > 0 && ["received", "returned"].contains(&name);
         self.counted.iter().filter(move |(name, _)| !of_some(name))
     }
 
@@ -65,7 +69,7 @@ impl Told {
         let mut notes = Vec::new();
         // Where unexplained packets may be: with a far side that does not tell.
         if self.silent > 0 && unexplained > 0 {
-            notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
+            notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, its answers were lost, or the run was interrupted before they came): what it lost is unexplained"));
         }
         if self.is_shared(sent) {
             notes.push(Note::new(
@@ -74,7 +78,7 @@ impl Told {
             ));
         }
         if self.restarted > 0 {
-            notes.push(Note::new("far_side_restarted", "the far side was restarted during the run: its counters begin there, and what it lost before is unexplained"));
+            notes.push(Note::new("far_side_restarted", "the far side was restarted during the run, or another one took its place: what was lost there is unexplained"));
         }
         notes
     }
@@ -86,12 +90,12 @@ impl FarSides {
         let mut sides = Vec::new();
         for (port, (load, mailbox)) in loads.iter().zip(&wiring.mailboxes).enumerate() {
             for (stream, before) in &load.before {
+                let spec = load::spec(plan, load, port, *stream, wiring.times.run);
+                let nonce = crate::run::random();
                 sides.push(Far {
                     port,
-                    question: ReflectorCounters::question(
-                        &load::spec(plan, load, port, *stream, wiring.times.run),
-                        mailbox.answers.nonce,
-                    )?,
+                    nonce,
+                    question: ReflectorCounters::question(&spec, nonce)?,
                     replies: Arc::clone(&mailbox.replies),
                     answers: Arc::clone(&mailbox.answers),
                     before: *before,
@@ -102,19 +106,14 @@ impl FarSides {
         Ok(Self(sides))
     }
 
-    /// Asks those that answered before until they tell what they counted after this call. Nobody answers over a lost link.
-    pub fn ask_after(&mut self, ports: &[OpenPort<'_>]) {
+    /// Asks those that answered before until they tell what they counted after this call, or `stop` says so. Nobody answers
+    /// over a lost link.
+    pub fn ask_after(&mut self, ports: &[OpenPort<'_>], stop: impl Fn() -> bool) {
         let is_there = |far: &&mut Far| far.before.is_some() && !ports[far.port].tending.is_down();
-        let accounts: Vec<u64> = self
-            .0
-            .iter()
-            .filter_map(|far| Some(far.before?.account))
-            .collect();
         // Of all together: behind those that are silent nobody waits for as long again.
         let mut silence = Duration::ZERO;
         for far in self.0.iter_mut().filter(is_there) {
-            while far.answers.pop().is_some() {}
-            silence += far.ask_for_all(&accounts, PATIENCE.saturating_sub(silence));
+            silence += far.ask_for_all(PATIENCE.saturating_sub(silence), &stop);
         }
     }
 
@@ -127,17 +126,15 @@ impl FarSides {
                 told.silent += 1;
                 continue;
             };
+            let Some(during) = after.since(before) else {
+                told.restarted += 1;
+                continue;
+            };
             // Two of our ports may have asked the same one.
             if accounts.contains(&after.account) {
                 continue;
             }
             accounts.push(after.account);
-            let during = if after.account == before.account {
-                after.since(before)
-            } else {
-                told.restarted += 1;
-                *after
-            };
             let mut add = |name: &str, count: u64| *told.counted.entry(name.into()).or_default() += count;
             add("received", during.received);
             add("returned", during.returned);
@@ -150,17 +147,15 @@ impl FarSides {
 }
 
 impl Far {
-    /// Asks until all is told, or for no longer than `patience`; of `accounts` those of others are late answers to earlier
-    /// questions. Returns how long it was waited for in vain.
-    fn ask_for_all(&mut self, accounts: &[u64], patience: Duration) -> Duration {
-        let own = self.before.map(|before| before.account);
-        let is_others = |account: u64| Some(account) != own && accounts.contains(&account);
+    /// Asks until all is told, or `stop` says so, or for no longer than `patience`. Returns how long it was waited for in vain.
+    fn ask_for_all(&mut self, patience: Duration, stop: &impl Fn() -> bool) -> Duration {
+        self.answers.expect(self.nonce);
         let mut waiting = Waiting::begin();
         let mut asked: Option<Instant> = None;
-        let mut first = None;
+        let mut first: Option<ReflectorCounters> = None;
         loop {
             let waited = waiting.look(true);
-            if waited >= patience {
+            if waited >= patience || stop() {
                 return waited;
             }
             if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
@@ -168,11 +163,15 @@ impl Far {
                 asked = Some(Instant::now());
             }
             std::thread::sleep(Duration::from_millis(2));
-            if let Some(counters) = self.answers.pop().filter(|told| !is_others(told.account)) {
-                let first = *first.get_or_insert(counters.generation);
-                if counters.generation.saturating_sub(first) >= FRESH {
-                    self.after = Some(counters);
-                    return Duration::ZERO;
+            if let Some(counters) = self.answers.pop(self.nonce) {
+                match first.and_then(|first| counters.looks_since(&first)) {
+                    Some(looks) if looks >= FRESH => {
+                        self.after = Some(counters);
+                        return Duration::ZERO;
+                    }
+                    Some(_) => {}
+                    // The first one at all, or of one that has taken the place of the first.
+                    None => first = Some(counters),
                 }
             }
         }
@@ -186,9 +185,10 @@ mod tests {
     fn far(before: Option<ReflectorCounters>, after: Option<ReflectorCounters>) -> Far {
         Far {
             port: 0,
+            nonce: 0,
             question: Vec::new(),
             replies: Arc::default(),
-            answers: Arc::new(Answers::to(0)),
+            answers: Arc::default(),
             before,
             after,
         }
@@ -215,22 +215,73 @@ mod tests {
         assert_eq!((half.told().silent, half.told().shown().count()), (1, 0));
     }
 
+    /// `told` comes as the answer to the question with this nonce.
+    fn comes(answers: &Answers, nonce: u64, told: &ReflectorCounters) {
+        let mut frame = ReflectorCounters::question(&wire::TemplateSpec::plain(0), nonce).unwrap();
+        assert!(told.answer(&mut frame));
+        answers.take_from(&frame);
+    }
+
     #[test]
     fn what_another_far_side_tells_late_is_not_taken_for_its_own() {
-        let mut far = far(Some(tells(2, 0)), None);
-        let answers = Arc::clone(&far.answers);
+        let mut asked_now = far(Some(tells(2, 0)), None);
+        asked_now.nonce = 9;
+        let answers = Arc::clone(&asked_now.answers);
+        // That of the one asked before, which was kept when its question was the one, or comes only now.
+        answers.expect(8);
+        comes(&answers, 8, &tells(77, 70));
+        answers.expect(9);
         for generation in [0, FRESH] {
-            for account in [1, 2] {
+            for (nonce, account) in [(8, 77), (9, 2)] {
                 let mut told = tells(account, 7 * account);
                 told.generation = generation;
-                let spec = wire::TemplateSpec::plain(0);
-                let mut frame = ReflectorCounters::question(&spec, answers.nonce).unwrap();
-                assert!(told.answer(&mut frame));
-                answers.take_from(&frame);
+                comes(&answers, nonce, &told);
             }
         }
-        far.ask_for_all(&[1, 2], PATIENCE);
-        assert_eq!(far.after.map(|after| after.received), Some(14));
+        asked_now.ask_for_all(PATIENCE, &|| false);
+        assert_eq!(asked_now.after.map(|after| after.received), Some(14));
+    }
+
+    #[test]
+    fn looks_of_one_life_say_nothing_of_another() {
+        let mut restarted = far(Some(tells(1, 0)), None);
+        let answers = Arc::clone(&restarted.answers);
+        for (account, generation) in [(1, 0), (2, 900), (2, 901), (2, 902)] {
+            let mut told = tells(account, generation);
+            told.generation = generation;
+            comes(&answers, 0, &told);
+        }
+        restarted.ask_for_all(PATIENCE, &|| false);
+        assert_eq!(restarted.after.map(|after| after.received), Some(902));
+    }
+
+    /// Of all that it says nobody knows what it counted before it took the place of the one that was asked first.
+    #[test]
+    fn what_another_life_counted_is_charged_to_nobody() {
+        let mut stranger = tells(2, 500);
+        stranger.add("tx_full", 30);
+        let sides = FarSides([far(Some(tells(1, 100)), Some(stranger))].into());
+        let told = sides.told();
+        assert_eq!((told.restarted, told.silent, told.counted.len()), (1, 0, 0));
+        // Another port of ours knew it before the run.
+        let sides = FarSides(
+            [(1, 100), (2, 300)]
+                .map(|(account, received)| far(Some(tells(account, received)), Some(stranger)))
+                .into(),
+        );
+        let told = sides.told();
+        assert_eq!((told.restarted, told.counted["received"]), (1, 200));
+        let shown: Vec<_> = told.shown().collect();
+        assert_eq!(shown, [(&"tx_full".to_owned(), &30)]);
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_wait_for_an_answer() {
+        let begun = Instant::now();
+        let mut silent = far(Some(tells(1, 0)), None);
+        silent.ask_for_all(PATIENCE, &|| true);
+        assert_eq!(silent.after, None);
+        assert!(begun.elapsed() < PATIENCE);
     }
 
     #[test]

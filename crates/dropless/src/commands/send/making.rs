@@ -52,7 +52,7 @@ pub fn wire<'p, 'e: 'p>(
         receive: Vec::new(),
         reflect: Vec::new(),
         rings: Vec::new(),
-        mailboxes: stage.ports.iter().map(|_| Mailbox::new()).collect(),
+        mailboxes: stage.ports.iter().map(|_| Mailbox::default()).collect(),
         cut: Arc::new(AtomicU64::new(u64::MAX)),
         hear_each_other: may_share_a_link(stage.ports),
         unions: (0..lanes).map(|_| Arc::new(LaneUnion::new(window))).collect(),

@@ -20,20 +20,12 @@ pub type SendSide = QueueSide<SendCounters, SendResult>;
 pub type ReceiveSide = QueueSide<ReceiveCounters, ReceiveResult>;
 
 /// What passes between control and the tasks of one port.
+#[derive(Default)]
 pub struct Mailbox {
     /// Frames to be sent: replies to neighbours, and control's own.
     pub replies: Arc<ReplyQueue>,
     /// What the far side told.
     pub answers: Arc<Answers>,
-}
-
-impl Mailbox {
-    pub fn new() -> Self {
-        Self {
-            replies: Arc::default(),
-            answers: Arc::new(Answers::to(crate::run::random())),
-        }
-    }
 }
 
 /// The queues of a run as control sees them, and what it shares with their tasks.
