@@ -124,6 +124,8 @@ pub struct Watch<'w, 'e> {
     late_ns: u64,
     /// The cores whose workers have not taken yet what waited for them.
     behind: Vec<usize>,
+    /// Nothing waits for workers that only send, however late they are.
+    is_one_way: bool,
     /// Nothing more is to be sent but what the ports have.
     is_draining: bool,
 }
@@ -147,6 +149,7 @@ impl<'w, 'e> Watch<'w, 'e> {
             looked_ns: 0,
             late_ns: 0,
             behind: Vec::new(),
+            is_one_way: expected.one_way,
             is_draining: false,
             look: Look {
                 link_losses: ports.iter().map(|_| LinkLosses::default()).collect(),
@@ -351,7 +354,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         link_losses.sort_by_key(|loss| loss.at_ns);
         Seen {
             late_ns: self.late_ns,
-            behind: behind(&self.behind),
+            behind: behind(&self.behind, self.is_one_way),
             link_losses,
             is_interrupted: self.look.is_interrupted,
             explainer: self.explainer,
@@ -360,7 +363,7 @@ impl<'w, 'e> Watch<'w, 'e> {
 }
 
 /// What waited for the workers of these cores counts as what came in the run.
-fn behind(cores: &[usize]) -> Option<Note> {
+fn behind(cores: &[usize], is_one_way: bool) -> Option<Note> {
     let text = format!(
         "the run began before the workers on {} had taken what waited for them (something else had their cores, or it was interrupted): rows and rates have that, too, and are too high by it",
         cores
@@ -369,7 +372,7 @@ fn behind(cores: &[usize]) -> Option<Note> {
             .collect::<CoreSet>()
             .in_words()
     );
-    (!cores.is_empty()).then(|| Note::new("began_behind", text))
+    (!cores.is_empty() && !is_one_way).then(|| Note::new("began_behind", text))
 }
 
 #[cfg(test)]
@@ -378,8 +381,9 @@ mod tests {
 
     #[test]
     fn a_run_that_began_without_its_workers_says_so() {
-        assert_eq!(behind(&[]), None);
-        let note = behind(&[1, 3]).unwrap();
+        assert_eq!(behind(&[], false), None);
+        assert_eq!(behind(&[1, 3], true), None, "a replay takes nothing");
+        let note = behind(&[1, 3], false).unwrap();
         assert_eq!(note.code, "began_behind");
         assert!(
             note.text.contains("the workers on cores 1,3 had"),
