@@ -260,6 +260,20 @@ impl SendPlan {
         found.into_iter().map(note).collect()
     }
 
+    /// What was asked for and does nothing in this run. It is no error: one file of flags, and one plan, is for many runs.
+    pub fn without_effect(&self) -> Vec<Note> {
+        let is_max = matches!(self.rate_spec(), Ok(RateSpec::Max))
+            && self.streams.iter().any(|stream| stream.rate.is_none());
+        let backlog = "--backlog did nothing: at --rate max no packet is due at a time, so that none is late";
+        let verify = "--verify did nothing: with --tx-only nothing that comes back is looked at";
+        let asked = [
+            (self.backlog.is_some() && is_max, backlog),
+            (self.tx_only && self.verify != VerifyPlan::Checksum, verify),
+        ];
+        let idle = asked.into_iter().filter(|(is_idle, _)| *is_idle);
+        idle.map(|(_, text)| Note::new("did_nothing", text)).collect()
+    }
+
     /// Sequence spaces of the run.
     pub fn lanes(&self) -> usize {
         self.machine.ports.len() * usize::from(self.tx_queues) * self.streams.len()

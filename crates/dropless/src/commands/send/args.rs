@@ -212,6 +212,27 @@ mod tests {
     }
 
     #[test]
+    fn what_does_nothing_is_told() {
+        let told = |flags: &[&str]| {
+            let is_one_way = flags.contains(&"--tx-only");
+            let port = if is_one_way { "null" } else { "ring" };
+            let plan = plan(&[&["--port", port], flags].concat());
+            plan.unwrap().without_effect().len()
+        };
+        for (flags, notes) in [
+            (&["--backlog", "9"][..], 1),
+            (&["--backlog", "9", "--rate", "1kpps"], 0),
+            (&["--backlog", "9", "--stream", "rate=1kpps"], 0),
+            (&["--verify", "payload"], 0),
+            (&["--verify", "payload", "--tx-only"], 1),
+            (&["--tx-only"], 0),
+            (&["--verify", "none", "--tx-only", "--backlog", "9"], 2),
+        ] {
+            assert_eq!(told(flags), notes, "{flags:?}");
+        }
+    }
+
+    #[test]
     fn an_mtu_does_not_count_the_one_tag_that_a_stream_has() {
         let mtu = |streams: &[&str]| {
             let streams: Vec<&str> = streams.iter().flat_map(|text| ["--stream", text]).collect();

@@ -221,6 +221,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         notes.push(Note::new("several_ports", text));
     }
     notes.extend(job.plan.hosts());
+    notes.extend(job.plan.without_effect());
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;
         let text = format!("seed {seed}: --seed {seed} injects the same faults again");
