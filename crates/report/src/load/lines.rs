@@ -78,6 +78,9 @@ impl Lines {
         while self.line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             self.line.pop();
         }
+        if !self.ended {
+            self.end_at_character();
+        }
         let Ok(text) = std::str::from_utf8(&self.line) else {
             return Err(self.damaged("not text"));
         };
@@ -88,6 +91,17 @@ impl Lines {
         let is_bad = |character| character != '\t' && is_unsafe(character);
         self.cleaned = text.replace(is_bad, "?");
         Ok(Some(&self.cleaned))
+    }
+
+    /// A line that is cut off may be so in the middle of a character: no reason to call it anything but cut off.
+    fn end_at_character(&mut self) {
+        let cut = std::str::from_utf8(&self.line)
+            .err()
+            .filter(|error| error.error_len().is_none());
+        if let Some(error) = cut {
+            self.line.truncate(error.valid_up_to());
+            self.line.push(b'?');
+        }
     }
 
     /// Whether the last line had its end: in a file of ours, one that has none is cut off.
@@ -160,5 +174,36 @@ impl Read for Counted {
         let read = self.file.read(buffer)?;
         self.length += read as u64;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last line of a file with these bytes, and whether it has its end.
+    fn last(bytes: &[u8]) -> Result<(String, bool), ReadError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.csv");
+        std::fs::write(&path, bytes).unwrap();
+        let mut lines = Lines::open(&path)?;
+        let mut last = String::new();
+        while let Some(line) = lines.next_line()? {
+            line.clone_into(&mut last);
+        }
+        Ok((last, lines.is_ended()))
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_in_a_character_is_cut_off_and_no_binary() {
+        let whole = "1,\u{00fc}\n2,\u{20ac}".as_bytes();
+        assert_eq!(last(whole).unwrap(), ("2,\u{20ac}".into(), false));
+        for cut in 1..3 {
+            assert_eq!(last(&whole[..whole.len() - cut]).unwrap(), ("2,?".into(), false));
+        }
+        for binary in [&b"1,\xff"[..], b"1,\xe2\x82\n", b"1,\xe2\n2,3\n"] {
+            let refused = last(binary).unwrap_err().to_string();
+            assert!(refused.ends_with("line 1: not text"), "{refused}");
+        }
     }
 }
