@@ -144,6 +144,11 @@ libraries() {
     cargo_test --doc && return $tested
 }
 
+# Always the same rounds: whether its command lines are still taken, and its sums still right. `./dev soak` is the rest.
+soak() {
+    cargo_test --bench soak -- --bench --each --only memif capture filter --seconds 1 --seed 1
+}
+
 polling() { cargo_test --test polling -- --test-threads=1 "$@"; }
 
 documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps; }
@@ -163,6 +168,7 @@ everything() {
     step "libraries" libraries
     wait $debian
     step "dropless on real interfaces" polling
+    step "soak, short rounds" soak
     # With nothing beside it: an emulated machine that waits for its processors loses timers, and time that the tests give it.
     if wait $packages; then
         step "virtual machine" virtual_machine

@@ -15,7 +15,7 @@ use crate::plan::{KINDS, Kind};
 Exit codes: 0 every round balanced; 1 one did not; 2 nothing could be run."
 )]
 pub struct Args {
-    /// How long [default: 2, or with --packets or --rounds until these are over]
+    /// How long [default: 2, or with --packets, --rounds or --each until these are over]
     #[arg(value_name = "HOURS", value_parser = hours)]
     pub hours: Option<f64>,
     /// Seed of the first round [default: from the clock, printed]
@@ -24,6 +24,12 @@ pub struct Args {
     /// End after so many rounds
     #[arg(long, value_name = "N")]
     pub rounds: Option<u64>,
+    /// One round of each kind, and end
+    #[arg(long, conflicts_with_all = ["rounds", "packets"])]
+    pub each: bool,
+    /// How long a round sends [default: drawn, 5 to 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub seconds: Option<u32>,
     /// Only rounds of these kinds
     #[arg(long, value_name = "KIND", num_args = 1.., value_parser = kind)]
     pub only: Vec<Kind>,

@@ -86,7 +86,7 @@ fn soak(args: &Args) -> Result<Records, String> {
     );
     let limit = args
         .hours
-        .or((args.packets.is_none() && args.rounds.is_none()).then_some(HOURS));
+        .or((args.packets.is_none() && args.rounds.is_none() && !args.each).then_some(HOURS));
     let begun = Instant::now();
     // What panics is told with its round.
     std::panic::set_hook(Box::new(|_| {}));
@@ -106,24 +106,27 @@ fn soak(args: &Args) -> Result<Records, String> {
         records.add(record).map_err(|error| error.to_string())?;
     }
     let _ = std::panic::take_hook();
-    summarize(&records, begun.elapsed());
+    summarize(args, &records, begun.elapsed());
     Ok(records)
 }
 
-/// The next round that is wanted; none where all packets that were asked for are carried.
+/// The next round that is wanted; none where all packets that were asked for are carried, or each kind had its round.
 fn next_plan(args: &Args, records: &Records, seed: &mut u32) -> Option<Plan> {
+    let is_asked = |kind: Kind| args.only.is_empty() || args.only.contains(&kind);
+    let is_wanted = |kind: Kind| is_asked(kind) && !(args.each && records.rounds_of(kind).next().is_some());
+    if args.packets.is_none() && !plan::drawn().any(is_wanted) {
+        return None;
+    }
     loop {
         let this = *seed;
         *seed = after(this);
         if let Some(packets) = args.packets {
-            let wanted = |kind: &Kind| {
-                (args.only.is_empty() || args.only.contains(kind)) && records.totals(*kind).0 < packets
-            };
+            let wanted = |kind: &Kind| is_asked(*kind) && records.totals(*kind).0 < packets;
             let kind = [Kind::LongRing, Kind::LongMemif].into_iter().find(wanted)?;
             return Some(Plan::long(this, kind));
         }
-        let plan = Plan::draw(this);
-        if args.only.is_empty() || args.only.contains(&plan.kind) {
+        let plan = Plan::draw(this, args.seconds);
+        if is_wanted(plan.kind) {
             return Some(plan);
         }
     }
@@ -195,11 +198,14 @@ fn tell(record: &Record, args: &Args, before: &Records) {
     }
 }
 
-fn summarize(records: &Records, time: Duration) {
+fn summarize(args: &Args, records: &Records, time: Duration) {
+    let seconds = args
+        .seconds
+        .map_or_else(String::new, |seconds| format!(" --seconds {seconds}"));
     println!("\n{:.2} h\n\n{}", time.as_secs_f64() / 3600.0, records.table());
     for failure in records.failures() {
         println!(
-            "\nround {} failed; again: ./dev soak --seed {} --rounds 1",
+            "\nround {} failed; again: ./dev soak --seed {} --rounds 1{seconds}",
             failure.round, failure.plan.seed
         );
         for command in &failure.commands {

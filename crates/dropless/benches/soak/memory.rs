@@ -16,6 +16,8 @@ const LOOKS_MIN: usize = 20;
 const GROWTH_MAX_KIB: u64 = 16 << 10;
 /// Of a capture, whose ring may not have come round before.
 const RING_KIB: u64 = 64 << 10;
+/// Of a pool on ordinary pages, a queue: 8,191 buffers, any of which may be used for the first time.
+const POOL_KIB: u64 = 20 << 10;
 
 /// A process, and what it had resident at each look.
 #[derive(Default)]
@@ -65,8 +67,8 @@ impl Memory {
         processes.insert(process, watched);
     }
 
-    /// A line for each process that grew.
-    pub fn grown(&self) -> Vec<String> {
+    /// A line for each process that grew; `pools` are those of each on ordinary pages.
+    pub fn grown(&self, pools: u32) -> Vec<String> {
         let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         let told = processes.values().filter_map(|watched| {
             let grown = growth_kib(&watched.resident_kib)?;
@@ -76,7 +78,8 @@ impl Memory {
                 grown >> 10
             );
             let ring = if watched.name == "capture" { RING_KIB } else { 0 };
-            (grown > GROWTH_MAX_KIB + ring).then_some(line)
+            let pool = u64::from(pools) * POOL_KIB;
+            (grown > GROWTH_MAX_KIB + ring + pool).then_some(line)
         });
         told.collect()
     }

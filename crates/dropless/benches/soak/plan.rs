@@ -91,6 +91,11 @@ pub const KINDS: [(Kind, &str, &str, bool); 12] = [
     ),
 ];
 
+/// Those that rounds are drawn of.
+pub fn drawn() -> impl Iterator<Item = Kind> {
+    KINDS.iter().filter(|kind| kind.3).map(|kind| kind.0)
+}
+
 impl Kind {
     /// As it is typed.
     pub fn name(self) -> &'static str {
@@ -191,17 +196,17 @@ pub fn after(seed: u32) -> u32 {
 }
 
 impl Plan {
-    /// The round of this seed.
-    pub fn draw(seed: u32) -> Self {
+    /// The round of this seed, of so many seconds where these are not drawn, too.
+    pub fn draw(seed: u32, seconds: Option<u32>) -> Self {
         // The first number of a seed is the next one's seed.
         let mut draw = Draw::new(!seed);
-        let drawn: Vec<Kind> = KINDS.iter().filter(|kind| kind.3).map(|kind| kind.0).collect();
-        let kind = draw.pick(&drawn);
-        let seconds = if draw.one_in(10) {
+        let kind = draw.pick(&drawn().collect::<Vec<_>>());
+        let of_seed = if draw.one_in(10) {
             draw.between(20, 60)
         } else {
             draw.between(5, 12)
         };
+        let seconds = seconds.unwrap_or(of_seed);
         let mut plan = Self {
             seed,
             kind,
@@ -244,7 +249,7 @@ impl Plan {
             is_huge: true,
             faults: String::new(),
             events: Vec::new(),
-            ..Self::draw(seed)
+            ..Self::draw(seed, None)
         }
     }
 

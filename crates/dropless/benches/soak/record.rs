@@ -103,15 +103,19 @@ impl Records {
         self.rounds.is_empty()
     }
 
+    pub fn rounds_of(&self, kind: Kind) -> impl Iterator<Item = &Record> {
+        self.rounds.iter().filter(move |record| record.plan.kind == kind)
+    }
+
     /// Packets and unexplained ones of a kind.
     pub fn totals(&self, kind: Kind) -> (u64, u64) {
-        let of_kind = self.rounds.iter().filter(|record| record.plan.kind == kind);
-        of_kind.fold((0, 0), |(packets, unexplained), record| {
-            (
-                packets + record.account.packets,
-                unexplained + record.account.unexplained,
-            )
-        })
+        self.rounds_of(kind)
+            .fold((0, 0), |(packets, unexplained), record| {
+                (
+                    packets + record.account.packets,
+                    unexplained + record.account.unexplained,
+                )
+            })
     }
 
     /// By kind, with all of them last.

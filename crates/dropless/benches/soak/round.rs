@@ -130,7 +130,7 @@ impl<'a> Round<'a> {
 
     /// What grew although it only goes on.
     pub fn grown(&self) -> Vec<String> {
-        self.memory.grown()
+        self.memory.grown(if self.is_huge { 0 } else { self.plan.queues })
     }
 }
 
