@@ -25,8 +25,8 @@ pub const COLLECT_MARGIN_NS: u64 = 1_000_000_000;
 pub enum IntervalError {
     /// The memory of the ring is bounded.
     #[error(
-        "intervals of {interval_us} us with {streams} streams need too much memory for so long a drain; use --interval {smallest_ms}ms or longer, or a shorter --drain",
-        interval_us = interval_ns / 1_000, smallest_ms = smallest_ns.div_ceil(1_000_000)
+        "intervals of {interval} with {streams} streams need too much memory for so long a drain; use --interval {smallest_ms}ms or longer, or a shorter --drain",
+        interval = crate::units::format_duration(*interval_ns), smallest_ms = smallest_ns.div_ceil(1_000_000)
     )]
     TooSmall {
         /// The interval asked for.
