@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use nix::libc::{SI_KERNEL, siginfo_t};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use report::out;
 use report::published::of_kernel;
 use report::style::{ERASE, Stream, can_redraw};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 
 use super::privileges;
 
@@ -110,20 +112,21 @@ impl Interrupt {
     pub fn install_with(hangup: Hangup) -> Result<Self> {
         let interrupt = Self::default();
         let had_terminal = has_terminal();
-        let mut signals =
-            Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install a signal handler")?;
+        let mut signals = SignalsInfo::<WithRawSiginfo>::new([SIGINT, SIGTERM, SIGHUP])
+            .context("cannot install a signal handler")?;
         let heard = interrupt.clone();
         let listen = move || {
             privileges::drop_all();
             let mut is_first = true;
-            for signal in signals.forever() {
+            for info in signals.forever() {
+                let signal = info.si_signo;
                 if signal == SIGINT && is_first {
                     within(ECHO_MAX, take_echo_away);
                 }
                 is_first = false;
                 // Whoever closes a terminal wants an end of what was started there, also where a shell passes it on.
-                let is_asked = signal == SIGHUP && hangup == Hangup::Reload && has_terminal() == had_terminal;
-                if is_asked {
+                let is_asked = || !is_of_terminal(&info) && has_terminal() == had_terminal;
+                if signal == SIGHUP && hangup == Hangup::Reload && is_asked() {
                     heard.0.reload.store(true, Ordering::Relaxed);
                     continue;
                 }
@@ -168,6 +171,12 @@ impl Interrupt {
     fn wish(&self) -> MutexGuard<'_, Wish> {
         self.0.wish.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a terminal sent it itself, and not some process. The kernel does so before it takes the terminal away
+/// (`disassociate_ctty`, drivers/tty/tty_jobctrl.c): whoever looks for that may still find it.
+fn is_of_terminal(info: &siginfo_t) -> bool {
+    info.si_code == SI_KERNEL
 }
 
 /// Whether the session that this process belongs to has a terminal.
