@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::filter::{InterfaceCheck, Judged};
 use crate::forward::ForwardSummary;
 use crate::note::Note;
+use crate::result::is_zero;
 use crate::summary::{exit_code, nothing_yet};
 use crate::verdict::Validity;
 
@@ -37,13 +38,8 @@ pub struct RuleMade {
     /// So many legitimate packets were known.
     pub cost_by: u64,
     /// Known sources that share the rate with strangers, as a rule names no more.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub unspared: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_none(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A flood that no rule was made against.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result};
-use guard::{Baseline, Guard, SETTLED_NS};
+use guard::{Baseline, Guard};
 use measure::Note;
 use report::ours;
 use serde::de::IgnoredAny;
@@ -71,7 +71,7 @@ const EVERY_NS: u64 = 60_000_000_000;
 #[derive(Debug, Default)]
 pub struct Keeper {
     path: Option<PathBuf>,
-    next_ns: Option<u64>,
+    next_ns: u64,
     writing: Option<JoinHandle<Result<()>>>,
     has_failed: bool,
 }
@@ -91,9 +91,8 @@ impl Keeper {
         let error = written.and_then(|writing| writing.join().ok()?.err());
         let said = error.filter(|_| !std::mem::replace(&mut self.has_failed, true));
         // Before, a successor would take the busiest sources for strangers.
-        let next_ns = self.next_ns.get_or_insert(now_ns + SETTLED_NS);
-        if now_ns >= *next_ns && self.writing.is_none() {
-            *next_ns = now_ns + EVERY_NS;
+        if guard.judges_sources() && now_ns >= self.next_ns && self.writing.is_none() {
+            self.next_ns = now_ns + EVERY_NS;
             let (path, baseline) = (path.clone(), guard.baseline());
             let write = move || keep(&path, &baseline);
             // Where there is no room for a thread there may be a minute later.
@@ -118,6 +117,16 @@ mod tests {
 
     fn guard() -> Guard {
         Guard::new(Settings::default(), 1)
+    }
+
+    /// One that knows sources from its start.
+    fn acquainted() -> Guard {
+        let known = r#"{"version":1,"destinations":[],"sources":[{"prefix":"10.0.0.1","learned_ns":60000000000,"classes":[]}]}"#;
+        let mut guard = guard();
+        guard
+            .learn(&serde_json::from_str(known).expect("a baseline"))
+            .expect("learned");
+        guard
     }
 
     #[test]
@@ -172,8 +181,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("usual.json");
         let mut keeper = Keeper::new(Some(path.clone()));
+        assert_eq!(keeper.look(&guard(), 99_000_000_000), None);
+        assert!(keeper.writing.is_none(), "no source is known yet");
+        let guard = acquainted();
         let mut is_kept = |second: u64| {
-            let said = keeper.look(&guard(), second * 1_000_000_000);
+            let said = keeper.look(&guard, second * 1_000_000_000);
             let written = keeper
                 .writing
                 .take()
@@ -182,13 +194,13 @@ mod tests {
             written.is_some()
         };
         let kept: Vec<u64> = (100..300).filter(|second| is_kept(*second)).collect();
-        assert_eq!(kept, [130, 190, 250]);
-        take_up(&mut guard(), &path).expect("a baseline");
+        assert_eq!(kept, [100, 160, 220, 280]);
+        take_up(&mut acquainted(), &path).expect("a baseline");
         // In the way of the file that is written first.
         std::fs::create_dir(dir.path().join(".usual.json.tmp")).expect("a directory");
         let mut said = Vec::new();
-        for second in (310..1000).step_by(60) {
-            said.extend(keeper.look(&guard(), second * 1_000_000_000));
+        for second in (340..1000).step_by(60) {
+            said.extend(keeper.look(&guard, second * 1_000_000_000));
             while keeper
                 .writing
                 .as_ref()
