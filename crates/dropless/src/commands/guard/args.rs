@@ -84,7 +84,7 @@ pub struct Args {
     /// With --learn: but never less than this
     #[arg(long, value_name = "RATE", default_value = "2kpps", requires = "learn")]
     floor: String,
-    /// Take up what is usual from this file, and leave it there at the end
+    /// Take up what is usual from this file, and keep it there each minute
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     baseline: Option<PathBuf>,
     /// A rule stays so long after it has met a flood
