@@ -146,7 +146,10 @@ libraries() {
 
 # Always the same rounds: whether its command lines are still taken, and its sums still right. `./dev soak` is the rest.
 soak() {
-    cargo_test --bench soak -- --bench --each --only memif capture filter --seconds 1 --seed 1
+    before=$(wc -l <"$DROPLESS_SKIPS")
+    cargo_test --bench soak -- --bench --each --only memif capture filter --seconds 1 --seed 1 ||
+        # Where it lacks what it needs it has said so in that file, and played nothing.
+        [ "$(wc -l <"$DROPLESS_SKIPS")" -gt "$before" ]
 }
 
 polling() { cargo_test --test polling -- --test-threads=1 "$@"; }
