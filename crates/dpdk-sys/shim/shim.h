@@ -97,8 +97,9 @@ size_t dl_log_read(char *room, size_t size);
 
 /* ---- pool.c ---- */
 
+/* `dense`: one buffer begins where the last one ends, also across pages, and physical addresses mean nothing. */
 struct rte_mempool *dl_pool_create(const char *name, unsigned count, unsigned cache, uint16_t data_room,
-				   int socket, int *error);
+				   int socket, int dense, int *error);
 unsigned dl_pool_available(const struct rte_mempool *pool);
 unsigned dl_pool_size(const struct rte_mempool *pool);
 /* Bulk get and put past the per-core caches. */

@@ -51,12 +51,35 @@ impl<'e> Pool<'e> {
     /// `socket` (none: any). Every worker keeps up to 1.5 times `cache` free buffers to itself, also after its end:
     /// they count as available, but only a later worker in its place finds them.
     pub fn new(
-        _eal: &'e Eal,
+        eal: &'e Eal,
         name: &str,
         size: usize,
         cache: usize,
         data_room: usize,
         socket: Option<u32>,
+    ) -> Result<Self, PoolError> {
+        Self::make(eal, name, (size, cache), data_room, socket, false)
+    }
+
+    /// As [`Pool::new`], for ordinary pages: buffers lie across two of them. For drivers that hand none to a device.
+    pub fn dense(
+        eal: &'e Eal,
+        name: &str,
+        size: usize,
+        cache: usize,
+        data_room: usize,
+        socket: Option<u32>,
+    ) -> Result<Self, PoolError> {
+        Self::make(eal, name, (size, cache), data_room, socket, true)
+    }
+
+    fn make(
+        _eal: &'e Eal,
+        name: &str,
+        (size, cache): (usize, usize),
+        data_room: usize,
+        socket: Option<u32>,
+        dense: bool,
     ) -> Result<Self, PoolError> {
         let invalid = |problem: String| PoolError::Invalid {
             name: name.to_owned(),
@@ -83,7 +106,16 @@ impl<'e> Pool<'e> {
         // SAFETY: the name is zero-terminated and copied; EAL runs while `_eal` lives.
         let pool = unsafe {
             let bytes = (data_room + HEADROOM) as u16;
-            sys::dl_pool_create(c_name.as_ptr(), count, cache, bytes, socket, &raw mut error)
+            let dense = i32::from(dense);
+            sys::dl_pool_create(
+                c_name.as_ptr(),
+                count,
+                cache,
+                bytes,
+                socket,
+                dense,
+                &raw mut error,
+            )
         };
         if pool.is_null() {
             return Err(PoolError::Create {

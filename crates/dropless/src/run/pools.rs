@@ -118,12 +118,12 @@ pub struct PoolPlan {
 }
 
 impl PoolPlan {
-    /// Bytes that it takes, with a room of `room` bytes in each buffer: on ordinary pages no buffer lies across two pages
-    /// if it can help it.
-    pub fn bytes(&self, room: usize, on_pages: bool) -> u64 {
+    /// Bytes that it takes, with a room of `room` bytes in each buffer; `whole`: of ordinary pages, and no buffer lies across two
+    /// of them if it can help it.
+    pub fn bytes(&self, room: usize, whole: bool) -> u64 {
         let (buffers, each) = (u64::from(self.buffers), room as u64 + OVERHEAD);
         match PAGE / each {
-            _ if !on_pages => buffers * each,
+            _ if !whole => buffers * each,
             0 => buffers * each.next_multiple_of(PAGE),
             a_page => buffers.div_ceil(a_page) * PAGE,
         }
@@ -136,6 +136,8 @@ pub struct PoolsPlan {
     pub pools: Vec<PoolPlan>,
     /// Indices into `pools`.
     pub of_port: Vec<usize>,
+    /// On ordinary pages buffers lie across two of them.
+    pub dense: bool,
 }
 
 impl PoolsPlan {
@@ -171,17 +173,27 @@ impl PoolsPlan {
         for pool in &mut pools {
             pool.buffers = size(&pool.holds, asked)?;
         }
-        Ok(Self { pools, of_port })
+        Ok(Self {
+            pools,
+            of_port,
+            dense: false,
+        })
     }
 
-    /// The same on one node, whichever: where the memory is of no node.
-    pub fn together(ports: &[(Option<u32>, Holds)], workers: usize, asked: Option<u32>) -> Result<Self> {
+    /// The same for ordinary pages, which are of no node: all on one, whichever.
+    pub fn on_pages(
+        ports: &[(Option<u32>, Holds)],
+        workers: usize,
+        asked: Option<u32>,
+        dense: bool,
+    ) -> Result<Self> {
         let anywhere: Vec<_> = ports.iter().map(|(_, holds)| (None, *holds)).collect();
-        Self::new(&anywhere, workers, asked)
+        let plan = Self::new(&anywhere, workers, asked)?;
+        Ok(Self { dense, ..plan })
     }
 
-    pub fn bytes(&self, room: usize, on_pages: bool) -> u64 {
-        self.pools.iter().map(|pool| pool.bytes(room, on_pages)).sum()
+    pub fn bytes(&self, room: usize, whole: bool) -> u64 {
+        self.pools.iter().map(|pool| pool.bytes(room, whole)).sum()
     }
 
     pub fn buffers(&self) -> u32 {
@@ -194,7 +206,8 @@ impl PoolsPlan {
                 Some(node) if self.pools.len() > 1 => format!("dropless-{node}"),
                 _ => "dropless".into(),
             };
-            Pool::new(eal, &name, plan.buffers as usize, CACHE, room, plan.node)
+            let pool = if self.dense { Pool::dense } else { Pool::new };
+            pool(eal, &name, plan.buffers as usize, CACHE, room, plan.node)
         };
         Ok(Pools {
             eal,

@@ -103,8 +103,9 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             Memory::Huge
         }
     } else {
-        pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
-        let bytes = pools.bytes(room, true);
+        let dense = plan.eal.is_none() && prepared.iter().all(may_cross_pages);
+        pools = PoolsPlan::on_pages(&holds, workers, plan.buffers, dense)?;
+        let bytes = pools.bytes(room, !dense);
         let wants = format!("{} packet buffers need", pools.buffers());
         let advice = "use fewer --buffers, queues or --descriptors";
         memory_for(&wants, bytes + (EAL_MIB << 20), advice)?;
@@ -193,6 +194,13 @@ const XDP_ROOM_MAX: usize = (PAGE - OVERHEAD) as usize;
 const BESIDE_MTU: usize = 18 + 8;
 /// Above this an MTU is no network's: a loopback has 64 KiB.
 const JUMBO_MAX: usize = 16 << 10;
+
+/// Whether the port's driver copies, or at least hands no buffer to a device, to which two ordinary pages are not one piece: `xdp:` may,
+/// and who knows of a driver that the user names.
+fn may_cross_pages(port: &Prepared) -> bool {
+    let kind = &port.uri.kind;
+    !matches!(kind, PortKind::Xdp { .. }) && kind.traits().driver.is_some()
+}
 
 /// The room that buffers need for what is sent, and for the ports.
 fn buffer_room(sys: &Sys, ports: &[Prepared], needs: &Needs) -> Result<usize> {

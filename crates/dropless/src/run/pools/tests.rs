@@ -103,7 +103,7 @@ fn each_node_has_a_pool_and_each_port_that_of_its_node() {
     assert_eq!(made(&plan), [(Some(1), 1011), (Some(0), 100)]);
     // A port of no node goes with the first that has one; sockets of the kernel take from none.
     assert_eq!(plan.of_port, [0, 0, 1, 0, 0]);
-    let together = PoolsPlan::together(&ports, 0, None).unwrap();
+    let together = PoolsPlan::on_pages(&ports, 0, None, true).unwrap();
     assert_eq!(made(&together), [(None, 1111)]);
     assert_eq!(together.of_port, [0; 5]);
 }
