@@ -39,13 +39,11 @@ fn stopping_waits_for_the_workers() {
             let mut queue = rx.into_iter().next().unwrap();
             let mut burst = Burst::new(&eal);
             let mut quiet = 0;
-            // After the end the ring is emptied.
-            while !all_sent.load(Ordering::Acquire) || quiet < 10 {
-                quiet = if queue.receive(&mut burst, 32) == 0 {
-                    quiet + 1
-                } else {
-                    0
-                };
+            // After the end the ring is emptied. That nothing came while the port was stopped says nothing of it.
+            while quiet < 10 {
+                let is_end = all_sent.load(Ordering::Acquire);
+                let is_quiet = queue.receive(&mut burst, 32) == 0;
+                quiet = if is_end && is_quiet { quiet + 1 } else { 0 };
                 burst.clear();
                 thread::yield_now();
             }
