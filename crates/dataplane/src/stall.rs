@@ -14,7 +14,7 @@ pub struct StallRecord {
     pub to: Ticks,
     /// Packets that the worker moved meanwhile: its own work, which takes time too.
     pub moved: u32,
-    /// Packets that it moved next, which had waited; not known where it did not poll any more.
+    /// Packets that it moved next, which had waited; not known before it has polled again.
     pub next: Option<u32>,
     /// The core that it was on when it polled again.
     pub core: u32,

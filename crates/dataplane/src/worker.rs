@@ -146,7 +146,10 @@ pub fn run(
             if before != Phase::Warm {
                 let now = tsc();
                 counters.gap_ticks.record(now.0.saturating_sub(last.0), 1);
-                stalls.record(last, now, moved);
+                if stalls.record(last, now, moved) {
+                    // One after everything had come has nothing wait.
+                    stalls.followed_by(tasks.iter_mut().map(|task| task.poll(tsc(), Phase::Drain)).sum());
+                }
             }
             break;
         }

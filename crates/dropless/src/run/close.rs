@@ -194,7 +194,7 @@ impl<'r> Closing<'r> {
         let longest = kept.map_or_else(
             || self.published[place].gap_ticks.snapshot().max(),
             |stalled| {
-                let costly = stalled.stalls.iter().filter(|stall| stall.next > Some(0));
+                let costly = stalled.stalls.iter().filter(|stall| stall.next != Some(0));
                 costly.map(|stall| stall.to.since(stall.from)).max()
             },
         );
