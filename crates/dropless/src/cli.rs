@@ -46,8 +46,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(mut error) => {
             // Help and version are no errors; a closed stdout is none either.
             let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
-            let subcommand = expanded.arguments.get(1).map(|word| word.to_string_lossy());
-            match complaint::of_usage(&mut error, subcommand.as_deref()) {
+            let given: Vec<_> = expanded
+                .arguments
+                .iter()
+                .skip(1)
+                .filter_map(|word| word.to_str())
+                .collect();
+            match complaint::of_usage(&mut error, &given) {
                 Some(line) => complaint::tell(
                     &format!("{}{line}", expanded.place_of_conflict(&error)),
                     expanded.is_json(),

@@ -34,16 +34,16 @@ pub fn tell(text: &str, is_json: bool) {
     console.error(&format!("dropless: {line}"));
 }
 
-/// A usage error in one line; `None` for what is to be printed as it is (help, version). `subcommand` is the word that
-/// was given as such: not every error of clap's says where it happened.
-pub fn of_usage(error: &mut clap::Error, subcommand: Option<&str>) -> Option<String> {
+/// A usage error in one line; `None` for what is to be printed as it is (help, version). `given` are the words of the command
+/// line, those that name the subcommand first: not every error of clap's says where it happened.
+pub fn of_usage(error: &mut clap::Error, given: &[&str]) -> Option<String> {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return None;
     }
     let theirs = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => {
-            subcommand.and_then(|name| Some((name, flag, tcpdump::instead(name, flag)?)))
-        }
+        Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => given
+            .first()
+            .and_then(|name| Some((name, flag, tcpdump::instead(name, flag)?))),
         _ => None,
     };
     if let Some((name, flag, ours)) = theirs {
@@ -63,7 +63,7 @@ pub fn of_usage(error: &mut clap::Error, subcommand: Option<&str>) -> Option<Str
         .find_map(|line| line.strip_prefix("Usage: dropless "));
     let words: Vec<&str> = match usage {
         Some(usage) => usage.split_whitespace().collect(),
-        None => subcommand.into_iter().collect(),
+        None => given.to_vec(),
     };
     let (mut of, mut command) = (&known, String::new());
     for word in words {
@@ -117,7 +117,7 @@ mod tests {
     fn said(arguments: &[&str]) -> Option<String> {
         of_usage(
             &mut cli::command().try_get_matches_from(arguments).unwrap_err(),
-            arguments.get(1).copied(),
+            &arguments[1..],
         )
     }
 
@@ -138,6 +138,11 @@ mod tests {
         );
         assert!(
             said(&["dropless", "filter", "run"])
+                .unwrap()
+                .ends_with("; see dropless filter run --help")
+        );
+        assert!(
+            said(&["dropless", "filter", "run", "rules", "--mode", "x"])
                 .unwrap()
                 .ends_with("; see dropless filter run --help")
         );

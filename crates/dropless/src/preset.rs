@@ -6,7 +6,7 @@ mod table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Error, Result, anyhow, ensure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
@@ -83,12 +83,15 @@ pub fn expand(command: fn() -> Command, arguments: Vec<OsString>) -> Result<Expa
         "--{FLAG} {}: there is no such file",
         file.display()
     );
-    let text = report::input::text_file(file).with_context(|| format!("--{FLAG} {}", file.display()))?;
+    let text = report::input::text_file(file).map_err(|error| {
+        let (file, why) = (file.display(), error.without_path());
+        anyhow!("--{FLAG} {file}: {why}; name a file of flags in TOML")
+    })?;
     let mut entries = table::entries(file, &text, &command)?;
     entries.retain(|entry| is_open(&command, &matches, &entry.flag));
     // One by one, so that a value that was typed is not taken for the file's.
     let refused = entries.iter().find_map(|entry| {
-        let line = complaint::of_usage(&mut entry.refusal(&command)?, words.first().copied())?;
+        let line = complaint::of_usage(&mut entry.refusal(&command)?, words)?;
         Some(format!("{}:{}: {line}", file.display(), entry.line))
     });
     let (own, given) = arguments.split_at(1 + words.len());

@@ -42,8 +42,8 @@ fn words(flows: &FlowsSummary) -> String {
         // Writing to a string does not fail.
         let _ = write!(
             words,
-            "; {} more had no room, with {} (--flows gives more)",
-            count(flows.evictions),
+            "; for want of room some were forgotten {}, with {} (--flows gives more)",
+            counted(flows.evictions, "time"),
             counted(flows.evicted_packets, "packet")
         );
     }
@@ -118,7 +118,7 @@ mod tests {
         assert!(text.contains("[2001:db8::1]:4000  [2001:db8::2]:53"), "{text}");
         assert!(text.contains("198.18.0.1 "), "{text}");
         assert!(
-            text.contains("of 1,000 flows; all are in flows.csv; 7 more had no room, with 9 packets"),
+            text.contains("of 1,000 flows; all are in flows.csv; for want of room some were forgotten 7 times, with 9 packets"),
             "{text}"
         );
         assert!(text.trim_end().ends_with("1 packet of no flow"), "{text}");

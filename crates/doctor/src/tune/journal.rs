@@ -349,7 +349,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 fn not_ours(file: &Metadata) -> Option<(&'static str, &'static str)> {
     let by_hand =
         "look at what it says, and whose it is; then name another file with --journal, or remove it";
-    if file.is_symlink() || file.nlink() > 1 {
+    if file.is_symlink() || (file.is_file() && file.nlink() > 1) {
         Some(("it is a link to a file", by_hand))
     } else if !file.is_file() {
         Some(("it is not a regular file", "name a file"))

@@ -3,10 +3,11 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 
-use super::{DeviceArgs, ExplainArgs};
+use super::{DeviceArgs, ExplainArgs, number};
+use crate::about::About as _;
 use crate::plan::machine::parse_ports;
 use crate::plan::{ForwardMode, ForwardPlan, VERSION, interval_ns, mac, nonzero_ns, optional};
 
@@ -33,7 +34,7 @@ pub struct ForwardingArgs {
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
     /// Packets a burst, at most
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Machine")]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = number::<usize>, help_heading = "Machine")]
     pub burst: usize,
     /// Rings, buffers and devices
     #[command(flatten)]
@@ -42,9 +43,9 @@ pub struct ForwardingArgs {
     /// End after this long without a packet, once the first has come
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
     pub idle_exit: Option<String>,
-    /// Count flows, so many of each queue and direction: the largest are told at the end, all are in flows.csv
-    #[arg(long, value_name = "N", help_heading = "Measurement")]
-    pub flows: Option<NonZeroU32>,
+    /// Count flows, with room for so many of each queue and direction: the largest are told at the end, all are in flows.csv
+    #[arg(long, value_name = "N", value_parser = number::<u32>, help_heading = "Measurement")]
+    pub flows: Option<u32>,
     /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'denied==0', 'tx_full==0'; repeat for several
     #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
     pub expect: Vec<String>,
@@ -109,7 +110,7 @@ impl ForwardingArgs {
             to_mac: macs.collect::<Result<_>>()?,
             rules: rules.map(Path::to_path_buf),
             kernel,
-            flows: self.flows,
+            flows: self.flows.map(flows).transpose()?,
             duration_ns,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),
@@ -118,6 +119,12 @@ impl ForwardingArgs {
         plan.validate()?;
         Ok(plan)
     }
+}
+
+fn flows(room: u32) -> Result<NonZeroU32> {
+    NonZeroU32::new(room)
+        .ok_or_else(|| anyhow!("--flows 0 has room for none; leave it out, or use --flows 1000"))
+        .about("--flows")
 }
 
 #[cfg(test)]

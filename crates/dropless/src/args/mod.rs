@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use host::PortUri;
+use measure::units::parse_count;
 use report::out::Console;
 
 use crate::plan::machine::{default_descriptors, parse_cores};
@@ -62,7 +63,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Load")]
     pub flows: String,
     /// Packets a burst, at most
-    #[arg(long, value_name = "N", default_value_t = BURST, help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = BURST, value_parser = number::<usize>, help_heading = "Load")]
     pub burst: usize,
     /// Scheduled packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
     #[arg(long, value_name = "N", help_heading = "Load")]
@@ -111,10 +112,10 @@ pub struct MachineArgs {
 #[derive(Args, Clone, Debug)]
 pub struct DeviceArgs {
     /// Descriptors a queue [default: 1024; 4096 with xdp ports]
-    #[arg(long, value_name = "N", help_heading = "Machine")]
+    #[arg(long, value_name = "N", value_parser = number::<u16>, help_heading = "Machine")]
     pub descriptors: Option<u16>,
     /// Packet buffers
-    #[arg(long, value_name = "N", help_heading = "Machine")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>, help_heading = "Machine")]
     pub buffers: Option<u32>,
     /// Ordinary pages even where hugepages are free
     #[arg(long, help_heading = "Machine")]
@@ -195,6 +196,12 @@ pub struct RunArgs {
 }
 
 /// A differentiated services code point: six bits.
+/// A number of a flag, with an optional k, M or G.
+pub fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    let number = parse_count(text).map_err(|error| error.to_string())?;
+    N::try_from(number).map_err(|_| "it is far too many".to_owned())
+}
+
 fn code_point(text: &str) -> Result<u8, String> {
     let number = text.parse().ok().filter(|number| *number < 64);
     number.ok_or_else(|| "write a number from 0 to 63".to_owned())

@@ -196,7 +196,7 @@ impl SendPlan {
                 );
                 ensure!(
                     size <= JUMBO_FRAME,
-                    "frame size {size} is above the largest jumbo frame, {JUMBO_FRAME}; use a smaller --size"
+                    "frame size {size} is above the largest jumbo frame, {JUMBO_FRAME}; use a smaller --size (or --payload)"
                 );
             }
             self.validate_ends(stream)?;

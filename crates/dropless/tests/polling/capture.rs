@@ -291,7 +291,7 @@ fn a_killed_capture_leaves_what_came() {
     assert_eq!(read.code, Some(0), "{read}");
     assert!(read.stdout.matches(".7: UDP").count() == 1000, "{read}");
     assert!(
-        read.stderr.contains("was not ended") && read.stderr.lines().count() == 1,
+        read.stderr.contains("has no end of a capture") && read.stderr.lines().count() == 1,
         "{read}"
     );
 }

@@ -257,6 +257,10 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
         ),
         (&["--allow", &rules], "`allow` rules only"),
         (&["--baseline", &rules], "is none"),
+        (
+            &["--baseline", "/nowhere/usual.json"],
+            "nothing can be left in /nowhere: No such file or directory; name another place",
+        ),
         (&["--metrics", ":9"], "--metrics is for --dev and --port"),
     ] {
         let run = lab
@@ -276,7 +280,9 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
 fn a_baseline_that_cannot_be_kept_costs_nothing_but_itself() {
     let Some(lab) = require(&[]) else { return };
     let file = PLAIN.write(&lab, "some.pcap", &packets([2; 6], 10));
-    let kept = lab.path("nowhere/usual.json").display().to_string();
+    let kept = lab.path("usual.json").display().to_string();
+    // In the way of the file that is written first.
+    fs::create_dir(lab.path(".usual.json.tmp")).expect("a directory");
     let run = lab
         .dropless(&["guard", "--replay", &file, "--baseline", &kept, "--json"])
         .run();

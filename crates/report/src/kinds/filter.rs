@@ -154,15 +154,13 @@ fn about(summary: &FilterSummary) -> Sheet<(&'static str, String)> {
         ));
     }
     if let Some(check) = &summary.interface_check {
-        let range = if check.at_least == check.at_most {
-            count(check.at_most)
+        let received = if check.at_least == check.at_most {
+            format!("{} received", count(check.at_most))
         } else {
-            format!("{} to {}", count(check.at_least), count(check.at_most))
+            let [least, most] = [check.at_least, check.at_most].map(count);
+            format!("{least} to {most} received (give or take what one poll takes)")
         };
-        let counted = format!(
-            "{} judged, {range} received by its own counter",
-            count(check.judged)
-        );
+        let counted = format!("{} judged, by its own counter {received}", count(check.judged));
         lines.push(("interface says", counted));
     }
     if let Some(samples) = &summary.samples {

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use measure::units::parse_count;
 
 use crate::about::{About as _, bail_about, ensure_about};
-use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
+use crate::args::{DeviceArgs, ExplainArgs, RunArgs, number};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
     AttachPlan, CapturePlan, FilesPlan, RingPlan, VERSION, bytes, interval_ns, nonzero_count, nonzero_ns,
@@ -143,7 +143,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
     /// Packets a burst, at most
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Machine")]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = number::<usize>, help_heading = "Machine")]
     pub burst: usize,
     /// Rings, buffers and devices
     #[command(flatten)]

@@ -4,6 +4,7 @@ use measure::units::{format_duration, format_rate};
 use report::Style;
 use report::style::Paint;
 use report::table::{Cell, Table};
+use report::wrap::marked;
 
 use super::plan::ComparePlan;
 
@@ -15,7 +16,13 @@ pub fn dry_run(plan: &ComparePlan, style: &Style) -> String {
     } else {
         beside
     };
-    format!("{}\n{}", beginning(plan), table.render(style))
+    let mut text = format!("{}\n{}", beginning(plan), table.render(style));
+    for way in &plan.ways {
+        if let Some(why) = &way.missing {
+            text += &marked(&format!("  {}:", way.method.name()), Paint::Warn, why, style);
+        }
+    }
+    text
 }
 
 /// The ways, with their reflectors beside their senders or below them.
@@ -36,9 +43,12 @@ fn ways(plan: &ComparePlan, is_beside: bool) -> Table {
                 table.item(name, [Cell::left(&way.near), tried]);
                 table.item("", [far]);
             }
-            Some(why) => {
+            Some(_) => {
                 let none = std::iter::repeat_n(Cell::left("-"), titles.len() - 1);
-                table.item(name, none.chain([Cell::left(why).paint(Paint::Warn)]));
+                table.item(
+                    name,
+                    none.chain([Cell::left("cannot be tried").paint(Paint::Warn)]),
+                );
             }
         }
     }

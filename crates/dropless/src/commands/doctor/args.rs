@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
     /// Receive descriptors of each queue [default: what send and reflect take]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::args::number::<u16>)]
     pub descriptors: Option<u16>,
     /// How long the counters are watched, and then how long a loop looks for stalls; 0 for neither
     #[arg(long, value_name = "TIME", default_value = "1s")]

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use guard::{Baseline, Guard};
 use measure::Note;
+use nix::unistd::{AccessFlags, access};
 use report::ours;
 use serde::de::IgnoredAny;
 
@@ -15,7 +16,10 @@ use crate::about::About as _;
 /// guard that never started again would be the greater harm. What is no such file is refused.
 pub fn take_up(guard: &mut Guard, path: &Path) -> Result<Option<Note>> {
     let text = report::input::text_file(path)
-        .with_context(|| format!("--baseline {}", path.display()))
+        .map_err(|error| {
+            let (path, why) = (path.display(), error.without_path());
+            anyhow!("--baseline {path}: {why}; name a file that an earlier guard left, or none yet")
+        })
         .about("--baseline")?;
     let why = match learn(guard, &text) {
         Ok(()) => return Ok(None),
@@ -30,6 +34,22 @@ pub fn take_up(guard: &mut Guard, path: &Path) -> Result<Option<Note>> {
         aside.display()
     );
     Ok(Some(Note::new("baseline_damaged", text)))
+}
+
+/// Refuses a place that nothing can be left in: better than after a week of learning.
+pub fn check_place(path: &Path) -> Result<()> {
+    let landing = ours::landing(path).unwrap_or_else(|_| path.to_owned());
+    let named = landing.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = named.unwrap_or(Path::new("."));
+    access(directory, AccessFlags::W_OK | AccessFlags::X_OK)
+        .map_err(|cause| {
+            let (path, directory) = (path.display(), directory.display());
+            anyhow!(
+                "--baseline {path}: nothing can be left in {directory}: {}; name another place",
+                cause.desc()
+            )
+        })
+        .about("--baseline")
 }
 
 fn learn(guard: &mut Guard, text: &str) -> Result<()> {

@@ -96,6 +96,9 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<(Guard, Op
         settings.thresholds[*class as usize] = Some(*limit);
     }
     let mut guard = Guard::new(settings, seed);
+    if let Some(path) = &plan.baseline {
+        baseline::check_place(path)?;
+    }
     let kept = plan.baseline.as_ref().filter(|path| path.exists());
     let note = match kept {
         Some(path) => baseline::take_up(&mut guard, path)?,

@@ -93,7 +93,7 @@ impl Reading {
         if reader.is_left_open() {
             self.progress.clear();
             let _ = report::out::print_stderr(&format!(
-                "{} was not ended: its writer was killed, or still writes; all packets that are in it were read\n",
+                "{} has no end of a capture: its writer was killed, still writes, or another program copied it without that; all packets that are in it were read\n",
                 reader.name()
             ));
         }

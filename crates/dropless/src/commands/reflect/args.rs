@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anyhow::Result;
 
 use crate::about::About as _;
-use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
+use crate::args::{DeviceArgs, ExplainArgs, RunArgs, number};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
     FAR_V4, FAR_V6, ReflectPlan, VERSION, interval_ns, kernel, nonzero_ns, optional, random_seed,
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
     /// Packets a burst, at most
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Machine")]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = number::<usize>, help_heading = "Machine")]
     pub burst: usize,
     /// Rings, buffers and devices
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::about::ensure_about;
-use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
+use crate::args::{DeviceArgs, ExplainArgs, RunArgs, number};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
     BufferPlan, ReplayPlan, Snapped, VERSION, bytes, count, duration_ns_or_zero, nonzero_ns, optional,
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", help_heading = "Load")]
     pub max_frame: Option<usize>,
     /// Packets a burst, at most
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = number::<usize>, help_heading = "Load")]
     pub burst: usize,
 
     /// Memory for what is read ahead

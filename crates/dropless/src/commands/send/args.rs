@@ -124,7 +124,7 @@ pub struct Args {
     )]
     pub plan: Option<PathBuf>,
     /// Let the plan pass arguments to DPDK, use file ports, and take devices by force: only if you know who wrote it
-    #[arg(long, requires = "plan", help_heading = "Output")]
+    #[arg(long, requires = "plan", help_heading = "Output", conflicts_with_all = OF_THE_PLAN)]
     pub trust_plan: bool,
 }
 

@@ -35,7 +35,7 @@ pub struct Args {
         value_name = "TIME",
         default_value = "5s",
         requires = "prove",
-        conflicts_with = "undo"
+        conflicts_with_all = ["undo", "boot", "dry_run"]
     )]
     pub duration: String,
     /// Take back everything that was applied or installed
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, requires = "boot", conflicts_with_all = ["apply", "prove", "undo"])]
     pub write: bool,
     /// Bind a NIC although this machine is reached through it
-    #[arg(long, requires = "nics")]
+    #[arg(long, requires = "nics", conflicts_with = "undo")]
     pub force: bool,
     /// Where each change is written down before it is made
     #[arg(long, value_name = "FILE", default_value = doctor::tune::journal::DEFAULT)]

@@ -14,7 +14,7 @@ pub fn rates(summary: &Summary, style: &Style) -> String {
     table.item("asked", [Cell::right(asked)]);
     let sent = [summary.rate_tx_bps_l1, summary.rate_tx_bps_l2].map(|rate| Cell::right(bps(rate)));
     let [layer_1, layer_2] = sent;
-    let lasting = Cell::left(format!("for {}", time(summary.duration_s * 1e9))).paint(Paint::Dim);
+    let lasting = Cell::left(lasting(summary)).paint(Paint::Dim);
     table.item(
         "sent",
         [Cell::right(pps(summary.rate_tx_pps)), layer_1, layer_2, lasting],
@@ -23,6 +23,17 @@ pub fn rates(summary: &Summary, style: &Style) -> String {
         table.item("received", [Cell::right(pps(summary.rate_rx_pps))]);
     }
     table.render(style)
+}
+
+/// How long it sent, and the time that the rates are of where that is another: a burst alone has none of its own.
+fn lasting(summary: &Summary) -> String {
+    let lasted = format!("for {}", time(summary.duration_s * 1e9));
+    let rated_s = summary.sent as f64 / summary.rate_tx_pps;
+    if rated_s.is_finite() && rated_s > summary.duration_s * 1.01 {
+        format!("{lasted}; rates are of {}", time(rated_s * 1e9))
+    } else {
+        lasted
+    }
 }
 
 /// What did not come back as it was sent.
