@@ -30,11 +30,13 @@ pub mod pci;
 pub mod pmd;
 mod preflight;
 pub mod problem;
+pub mod qdisc;
 pub mod roles;
 mod sys;
 pub mod threads;
 mod uri;
 pub mod vmbus;
+mod watch;
 pub mod xdp;
 
 pub use capability::Capability;
@@ -54,3 +56,4 @@ pub use uri::{
     TAKEN_APART, UriError, VmbusId, XDP_FILL, XdpMode, beginnings,
 };
 pub use vmbus::{VmbusDevice, network_channels};
+pub use watch::LinkWatch;

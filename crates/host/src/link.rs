@@ -9,6 +9,7 @@ use crate::netlink::{self, HEADER, attribute, kind};
 
 /// Of `linux/rtnetlink.h` and `linux/if_link.h`.
 pub(crate) const RTM_NEWLINK: u16 = 16;
+pub(crate) const RTM_DELLINK: u16 = 17;
 pub(crate) const RTM_GETLINK: u16 = 18;
 pub(crate) const RTM_SETLINK: u16 = 19;
 const IFLA_LINKINFO: u16 = 18;

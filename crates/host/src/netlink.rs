@@ -1,27 +1,38 @@
 //! Questions that the kernel answers by netlink(7) alone.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
 /// `struct nlmsghdr`.
 pub const HEADER: usize = 16;
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_DUMP: u16 = 0x300;
+pub(crate) const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 /// The high bits of an attribute's type are flags.
 pub const NLA_F_NESTED: u16 = 0x8000;
 const NLA_TYPE_MASK: u16 = 0x3FFF;
 
 /// The answer to a request of this type and with these flags, whose parts are `parts`: the first is a header of its own, if
 /// there is one.
-pub fn ask(protocol: SockProtocol, (kind, flags): (u16, u16), parts: &[&[u8]]) -> io::Result<Vec<u8>> {
+pub fn ask(protocol: SockProtocol, kind: (u16, u16), parts: &[&[u8]]) -> io::Result<Vec<u8>> {
+    let link = request(protocol, kind, &parts.concat())?;
+    let mut room = vec![0; 64 << 10];
+    let length = recv(link.as_raw_fd(), &mut room, MsgFlags::empty())?;
+    room.truncate(length);
+    Ok(room)
+}
+
+/// Asks by a socket of its own, which is answered.
+fn request(protocol: SockProtocol, (kind, flags): (u16, u16), parts: &[u8]) -> io::Result<OwnedFd> {
     let link = socket(
         AddressFamily::Netlink,
         SockType::Raw,
         SockFlag::SOCK_CLOEXEC,
         protocol,
     )?;
-    let parts = parts.concat();
     let mut request = Vec::with_capacity(HEADER + parts.len());
     request.extend(((HEADER + parts.len()) as u32).to_ne_bytes());
     request.extend(kind.to_ne_bytes());
@@ -29,10 +40,29 @@ pub fn ask(protocol: SockProtocol, (kind, flags): (u16, u16), parts: &[&[u8]]) -
     request.extend([0; 8]);
     request.extend(parts);
     send(link.as_raw_fd(), &request, MsgFlags::empty())?;
-    let mut room = vec![0; 64 << 10];
-    let length = recv(link.as_raw_fd(), &mut room, MsgFlags::empty())?;
-    room.truncate(length);
-    Ok(room)
+    Ok(link)
+}
+
+/// All answers to a request for a list, of this type; `head` is a header of its own.
+pub fn list(protocol: SockProtocol, kind: u16, head: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    let link = request(protocol, (kind, NLM_F_DUMP), head)?;
+    let (mut room, mut answers) = (vec![0; 64 << 10], Vec::new());
+    loop {
+        let length = recv(link.as_raw_fd(), &mut room, MsgFlags::empty())?;
+        let mut rest = &room[..length];
+        while let Some(length) = rest
+            .first_chunk()
+            .map(|length| u32::from_ne_bytes(*length) as usize)
+        {
+            let message = rest.get(..length.max(HEADER)).ok_or(io::ErrorKind::InvalidData)?;
+            match self::kind(message) {
+                Some(NLMSG_DONE) => return Ok(answers),
+                Some(NLMSG_ERROR) => return Err(io::ErrorKind::Other.into()),
+                _ => answers.push(message.to_vec()),
+            }
+            rest = rest.get(message.len().next_multiple_of(4)..).unwrap_or_default();
+        }
+    }
 }
 
 /// What a message is.

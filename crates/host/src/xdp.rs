@@ -5,10 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::Sys;
 use crate::link::{HEADERS, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK, ask, index};
-use crate::netlink::{HEADER, NLA_F_NESTED, attribute, kind, numbered};
+use crate::netlink::{HEADER, NLA_F_NESTED, NLMSG_ERROR, attribute, kind, numbered};
 
 /// Of `linux/netlink.h` and `linux/if_link.h`.
-const NLMSG_ERROR: u16 = 2;
 const NLM_F_ACK: u16 = 4;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_FD: u16 = 1;
@@ -27,7 +26,12 @@ pub fn program(sys: &Sys, name: &str) -> Option<u32> {
     if kind(&message)? != RTM_NEWLINK {
         return None;
     }
-    let xdp = attribute(message.get(HEADERS..)?, IFLA_XDP)?;
+    program_in(message.get(HEADERS..)?)
+}
+
+/// The same of what the kernel says of an interface.
+pub(crate) fn program_in(attributes: &[u8]) -> Option<u32> {
+    let xdp = attribute(attributes, IFLA_XDP)?;
     // Programs of several modes have no common id.
     let id = attribute(xdp, IFLA_XDP_PROG_ID).and_then(|id| id.first_chunk());
     let is_attached = attribute(xdp, IFLA_XDP_ATTACHED)?.first() != Some(&0);

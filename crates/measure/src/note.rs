@@ -15,6 +15,9 @@ pub struct Note {
     pub text: String,
 }
 
+/// What a peer had been given and had not taken is gone with it, and counts as sent.
+pub const LOST_WITH_PEER: &str = "lost_with_peer";
+
 /// As it stands in a file: an object, or, of before there were codes, the sentence alone.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
 use host::Medium;
+use measure::note::LOST_WITH_PEER;
 use measure::place::HOLD_NS;
 use measure::units::format_duration;
 use measure::verdict::{Evidence, LinkLoss, Role, TooShort};
 use measure::{Clock, ClockSummary, Explanation, Note, PortSummary, Stall, Ticks, WorkerSummary};
 use nix::unistd::{Whence, lseek};
+use report::number::counted;
 use report::rundir::RunDir;
 
 use super::below::Below;
@@ -51,6 +53,8 @@ pub struct PortEnd {
     pub link_losses: u32,
     /// Whether a peer that is away takes no frame, so that none is lost unseen.
     pub pushes_back: bool,
+    /// Packets that its peer may have been given and not have taken.
+    pub tx_places: u64,
     /// Whether the interface below it was removed.
     pub is_gone: bool,
     /// The MTU that its frames need, and a smaller one that its interface had in the run.
@@ -220,6 +224,7 @@ impl PortEnd {
             counts_on_wire: open.traits().counts_on_wire,
             link_losses: open.tending.losses,
             pushes_back: open.traits().pushes_back,
+            tx_places: open.tx_places(),
             is_gone: open.is_gone(),
             too_short: open.below.as_ref().and_then(Below::too_short),
             is_read: open.stats().is_some(),
@@ -275,7 +280,7 @@ impl Ending<'_> {
     /// What became of the links of a run that goes on without.
     pub fn link_notes(&self) -> Vec<Note> {
         let lost = self.ports.iter().filter(|port| port.link_losses > 0);
-        lost.map(|port| {
+        lost.flat_map(|port| {
             let text = format!(
                 "port {} lost its link {}, and goes on with whoever comes next",
                 port.summary.uri,
@@ -284,8 +289,17 @@ impl Ending<'_> {
                     losses => format!("{losses} times"),
                 }
             );
-            Note::new("link_lost", text)
+            let with_peer = port.pushes_back.then(|| {
+                let text = format!(
+                    "what a peer of port {} had been given and had not taken went with it, up to {}, and counts as sent",
+                    port.summary.uri,
+                    counted(port.tx_places * u64::from(port.link_losses), "packet"),
+                );
+                Note::new(LOST_WITH_PEER, text)
+            });
+            [Some(Note::new("link_lost", text)), with_peer]
         })
+        .flatten()
         .collect()
     }
 

@@ -6,6 +6,8 @@ use std::cell::Cell;
 use anyhow::{Context as _, Result};
 use dpdk::{PacketRing, PacketSockets};
 use host::interface::{counted, softnet_dropped};
+use host::link::index;
+use host::qdisc::dropped;
 use host::{PortKind, PortUri, Sys};
 use measure::Note;
 use report::number;
@@ -25,8 +27,10 @@ pub struct KernelCounts {
     /// Of an interface that is the kernel's: what was lost before anything of ours could see it.
     below: Option<LostBelow>,
     /// The interface that may throw away what its driver counts as sent.
-    sends_by: Option<String>,
+    sends_by: Option<SendsBy>,
     thrown_away: Growth,
+    /// The same of the queues in front of it.
+    queued: Growth,
 }
 
 /// What is lost below a port, and counted for whoever shares the interface or the cores: it is told, and charged to nobody.
@@ -38,6 +42,14 @@ struct LostBelow {
     /// count all interfaces.
     dropped: Growth,
     by_cores: Growth,
+}
+
+/// Below a port that sends by an interface of the kernel.
+#[derive(Debug)]
+struct SendsBy {
+    interface: String,
+    /// Its number, where frames go by a queue (tc(8)). Without one a `packet:` port keeps what was not sent.
+    queued: Option<u32>,
 }
 
 /// How much a count has grown since the first look: one that is less was made anew.
@@ -100,17 +112,32 @@ impl KernelCounts {
             below.look();
             below
         });
-        if let PortKind::Xdp { interface, .. } = &uri.kind {
-            self.sends_by = Some(interface.clone());
-            self.thrown_away();
-        }
+        self.sends_by = match &uri.kind {
+            PortKind::Xdp { interface, .. } => Some(SendsBy {
+                interface: interface.clone(),
+                queued: None,
+            }),
+            PortKind::Packet {
+                interface,
+                qdisc_bypass: false,
+            } => index(&Sys::at("/"), interface).map(|number| SendsBy {
+                interface: interface.clone(),
+                queued: Some(number),
+            }),
+            _ => None,
+        };
+        self.thrown_away();
     }
 
     /// What the interface took in the run and threw away, such as a veth whose other end has a full queue or a smaller MTU.
-    /// The kernel's own frames may be among them, and those of other ports on it. (The sockets of a `packet:` port keep a frame that was thrown away.)
+    /// The kernel's own frames may be among them, and those of other ports on it. The sockets of a `packet:` port keep a frame that
+    /// was thrown away, unless a queue took it before: what that or the interface throws away then counts as sent.
     pub fn thrown_away(&self) -> u64 {
-        let counter = |interface: &String| counted(&Sys::at("/"), interface, &["tx_dropped"]);
-        self.thrown_away.look(self.sends_by.as_ref().and_then(counter))
+        let Some(by) = &self.sends_by else { return 0 };
+        let of_queues = by.queued.map(|number| dropped(number).unwrap_or(Some(0)));
+        let is_told = of_queues == Some(None);
+        let tx_dropped = counted(&Sys::at("/"), &by.interface, &["tx_dropped"]).filter(|_| !is_told);
+        self.thrown_away.look(tx_dropped) + self.queued.look(of_queues.flatten())
     }
 
     /// The sockets; none where the port is of another kind.

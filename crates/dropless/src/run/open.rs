@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, Promiscuous, RxQueue, TxQueue};
-use host::{Medium, PortKind, PortTraits, PortUri, Sys};
+use host::{LinkWatch, Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::Note;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
@@ -66,6 +66,8 @@ pub struct OpenPort<'e> {
     pub below: Option<Below>,
     /// The XDP program on that interface, where it needs one.
     program: Option<u32>,
+    /// What the kernel says of that interface as it happens.
+    watch: Option<LinkWatch>,
     /// What became of its link.
     pub tending: Tending,
     /// Frames of this length were cut when they were received, or may have been.
@@ -109,6 +111,10 @@ impl<'e> OpenPort<'e> {
         let interface = uri.kind.interface().filter(|_| uri.kind.traits().needs_program);
         Self {
             program: interface.and_then(|name| host::xdp::program(&Sys::at("/"), name)),
+            watch: uri.kind.interface().or(of_sockets).and_then(|name| {
+                let number = host::link::index(&Sys::at("/"), name)?;
+                LinkWatch::begin(number, interface.is_some()).ok()
+            }),
             below: uri.kind.interface().or(of_sockets).map(Below::now),
             uri: uri.clone(),
             carrier,
@@ -224,6 +230,12 @@ impl<'e> OpenPort<'e> {
             Carrier::Sockets(port) => u64::from(port.descriptors()),
             Carrier::Devices(_) => self.granted().map_or(0, |granted| granted.tx_descriptors.into()),
         }
+    }
+
+    /// Packets that wait in all its queues at most.
+    pub fn tx_places(&self) -> u64 {
+        let queues = self.granted().map_or(1, |granted| granted.tx_queues);
+        self.tx_room() * u64::from(queues)
     }
 
     /// Its sockets, where the kernel takes headers off and puts them on, and verifies and makes checksums.

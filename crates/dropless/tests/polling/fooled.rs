@@ -1,5 +1,6 @@
 //! An adversary's suite: each test is an experiment that once made a wrong result look like a valid one.
 
+mod below;
 mod bunches;
 
 use std::net::UdpSocket;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use maud::{Markup, html};
+use measure::note::LOST_WITH_PEER;
 use measure::place::DENIED;
 use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary, WorkerSummary, metric};
 
@@ -168,6 +169,9 @@ pub(super) fn outcome(summary: &ForwardSummary) -> String {
     let ledger = &summary.ledger;
     let came = counted(ledger.entered, "frame");
     let lost = match summary.lost() {
+        0 if summary.notes.iter().any(|note| note.code == LOST_WITH_PEER) => {
+            "none lost but what went with a peer".to_owned()
+        }
         0 => "none lost".to_owned(),
         lost => format!("{} lost", count(lost)),
     };

@@ -204,7 +204,12 @@ impl Making<'_> {
         let queues = open.tx.len().min(usize::from(plan.tx_queues));
         let offload =
             plan.checksum_offload && open.granted().is_some_and(|granted| granted.tx_checksum_offload);
-        let backlog = plan.backlog.unwrap_or(open.tx_room());
+        // A file has no pace that could be missed, and so nothing is given up for it.
+        let room = match open.traits().medium {
+            Medium::Files => u64::MAX,
+            _ => open.tx_room(),
+        };
+        let backlog = plan.backlog.unwrap_or(room);
         wiring.backlog = wiring.backlog.min(backlog);
         let taken: Vec<_> = open.tx.drain(..).take(queues).collect();
         for (queue, tx) in taken.into_iter().enumerate() {

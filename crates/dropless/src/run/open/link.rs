@@ -1,7 +1,7 @@
 //! The link of an open port, and what it takes to have one again.
 
 use dpdk::{Port, XdpProgram};
-use host::{Medium, Sys};
+use host::{LinkWatch, Medium, Sys};
 use measure::LinkState;
 
 use super::{Carrier, OpenPort};
@@ -60,9 +60,11 @@ impl OpenPort<'_> {
         link
     }
 
-    /// How often the interface below it has lost its carrier.
+    /// How often the interface below it has lost its carrier, was set down, or had not the program that it was opened with: of
+    /// some kinds the kernel counts no carrier.
     pub(super) fn carrier_losses(&self) -> Option<u64> {
-        host::interface::carrier_losses(&Sys::at("/"), self.interface()?)
+        let counted = host::interface::carrier_losses(&Sys::at("/"), self.interface()?)?;
+        Some(counted + self.watch.as_ref().map_or(0, LinkWatch::losses))
     }
 
     /// Whether it has no link, and gets one by calling again.

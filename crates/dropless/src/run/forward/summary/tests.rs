@@ -84,6 +84,7 @@ fn a_port_that_counted_other_frames_than_its_queues_is_found() {
         far_missed: 0,
         counts_on_wire,
         link_losses: 0,
+        tx_places: 0,
         pushes_back: false,
         is_gone: false,
         too_short: None,
