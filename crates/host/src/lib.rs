@@ -36,7 +36,7 @@ mod sys;
 pub mod threads;
 mod uri;
 pub mod vmbus;
-mod watch;
+pub mod watch;
 pub mod xdp;
 
 pub use capability::Capability;
@@ -56,4 +56,3 @@ pub use uri::{
     TAKEN_APART, UriError, VmbusId, XDP_FILL, XdpMode, beginnings,
 };
 pub use vmbus::{VmbusDevice, network_channels};
-pub use watch::LinkWatch;

@@ -88,7 +88,6 @@ impl LinkWatch {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
     use crate::netlink::{numbered, valued};

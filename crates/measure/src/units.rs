@@ -207,7 +207,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     }
     // A year is beyond any run, and far inside what 64 bits of nanoseconds hold.
     if total_ns > 365.0 * 86_400e9 {
-        return Err(UnitError::new("duration", text, "a year (8760h) or less"));
+        return Err(UnitError::new(
+            "duration",
+            text,
+            "a number and a unit, a year at most: 100ms, 10s, 1m30s, 8760h",
+        ));
     }
     Ok(Duration::from_nanos(total_ns.round() as u64))
 }

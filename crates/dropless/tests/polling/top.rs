@@ -364,6 +364,13 @@ fn the_process_of_a_wrapper_will_do() {
         let top = lab.dropless(&["top", "--json", &process.to_string()]);
         top.env(VARIABLE, live).run()
     };
+    // What a shell has started outlives it, and would poll beside the tests that come after.
+    let end = |wrapper: Running| {
+        for wrapped in children(wrapper.id()) {
+            kill(wrapped, Signal::SIGTERM).expect("signalling");
+        }
+        wrapper.wait(LIMIT);
+    };
     let wrapper = wrap(&["a.sock"]);
     let mut look = top(wrapper.id());
     assert!(
@@ -376,6 +383,7 @@ fn the_process_of_a_wrapper_will_do() {
     assert_eq!(look.json()["process"]["command"], "reflect", "{look}");
     assert_ne!(look.number("process.id"), u64::from(wrapper.id()), "{look}");
 
+    end(wrapper);
     let wrapper = wrap(&["b.sock", "c.sock"]);
     assert!(
         until(LIMIT, || {
@@ -385,6 +393,7 @@ fn the_process_of_a_wrapper_will_do() {
         "{look}"
     );
     assert_eq!((look.code, look.stderr.lines().count()), (Some(2), 1), "{look}");
+    end(wrapper);
 
     let nothing = lab.shell("sleep 60");
     let look = top(nothing.id());

@@ -26,6 +26,11 @@ pub enum Medium {
 }
 
 impl Medium {
+    /// Whether it may be of a speed that somebody can tell.
+    pub fn may_have_speed(self) -> bool {
+        !matches!(self, Self::Process | Self::Peer | Self::Files)
+    }
+
     /// Whether somebody else takes packets from a full transmit queue: not our worker at the far end of an embedded ring, nor
     /// the kernel, which sends in our worker's own system calls.
     pub fn is_emptied_by_others(self) -> bool {

@@ -7,6 +7,7 @@ use measure::search::{
     Ceiling, Estimate, Extent, Goal, Method, Mlr, Pace, Range, Rfc2544, Rfc2544Settings, Search, Test,
     estimate,
 };
+use measure::units::RateError;
 use measure::{Rate, RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 
@@ -215,6 +216,11 @@ impl SearchPlan {
     fn resolve(&self, flag: &'static str, text: &str, size: &str) -> Result<Option<f64>> {
         let spec = text.parse::<RateSpec>().context(flag).about(flag)?;
         if let RateSpec::Percent(_) | RateSpec::Max = spec {
+            let mut ports = self.send.machine.ports.iter();
+            let is_of_link = spec != RateSpec::Max;
+            if is_of_link && ports.any(|port| !port.kind.traits().medium.may_have_speed()) {
+                return Err(RateError::NoLinkSpeed).context(flag).about(flag);
+            }
             return Ok(None);
         }
         Ok(match spec.resolve(self.mean_bytes(size)?, None)? {

@@ -1,7 +1,8 @@
 //! The link of an open port, and what it takes to have one again.
 
 use dpdk::{Port, XdpProgram};
-use host::{LinkWatch, Medium, Sys};
+use host::watch::LinkWatch;
+use host::{Medium, Sys};
 use measure::LinkState;
 
 use super::{Carrier, OpenPort};

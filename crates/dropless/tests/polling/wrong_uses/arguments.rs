@@ -20,6 +20,7 @@ wrong! {
     tune_that_takes_back_and_writes: ["tune", "--undo", "--write"] => "cannot be used with", "see dropless tune --help";
     tune_that_changes_and_writes: ["tune", "--cores", "1", "--apply", "--write"] => "cannot be used with", "see dropless tune --help";
     tune_that_takes_back_for_a_while: ["tune", "--undo", "--duration", "9s"] => "cannot be used with", "see dropless tune --help";
+    search_for_a_share_of_no_speed: ["search", "--max-rate", "90%"] => "--max-rate: a rate in percent needs a link speed", "in pps or bps";
     search_for_a_test_that_is_not_made: ["search", "--method", "rfc2544", "--latency-trials", "5", "--dry-run"] => "--latency-trials is of a test that is not made", "add --test latency";
     compare_ports_that_are_not_tried: ["compare", "--methods", "kernel", "--near-port", "null", "--far-port", "null", "--dry-run"] => "--near-port is of the way `ports`", "add that to --methods";
     reflect_with_a_seed_of_no_fault: ["reflect", "--port", "null", "--seed", "7"] => "--fault", "see dropless reflect --help";
