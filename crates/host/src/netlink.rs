@@ -9,6 +9,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 pub const HEADER: usize = 16;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
+const NLM_F_DUMP_INTR: u16 = 0x10;
 pub(crate) const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// The high bits of an attribute's type are flags.
@@ -43,26 +44,38 @@ fn request(protocol: SockProtocol, (kind, flags): (u16, u16), parts: &[u8]) -> i
     Ok(link)
 }
 
-/// All answers to a request for a list, of this type; `head` is a header of its own.
+/// All answers to a request for a list, of this type; `head` is a header of its own, and what comes after it.
 pub fn list(protocol: SockProtocol, kind: u16, head: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     let link = request(protocol, (kind, NLM_F_DUMP), head)?;
     let (mut room, mut answers) = (vec![0; 64 << 10], Vec::new());
     loop {
         let length = recv(link.as_raw_fd(), &mut room, MsgFlags::empty())?;
-        let mut rest = &room[..length];
-        while let Some(length) = rest
-            .first_chunk()
-            .map(|length| u32::from_ne_bytes(*length) as usize)
-        {
-            let message = rest.get(..length.max(HEADER)).ok_or(io::ErrorKind::InvalidData)?;
-            match self::kind(message) {
-                Some(NLMSG_DONE) => return Ok(answers),
-                Some(NLMSG_ERROR) => return Err(io::ErrorKind::Other.into()),
+        let broken = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut found = messages(&room[..length]).peekable();
+        found.peek().ok_or_else(broken)?;
+        for message in found {
+            let flags = message.get(6..).and_then(|flags| flags.first_chunk());
+            // The list has changed while it was made: something may be missing.
+            if flags.is_none_or(|flags| u16::from_ne_bytes(*flags) & NLM_F_DUMP_INTR != 0) {
+                return Err(broken());
+            }
+            match (self::kind(message), message.get(HEADER..)) {
+                (Some(NLMSG_DONE), None | Some([] | [0, 0, 0, 0, ..])) => return Ok(answers),
+                (Some(NLMSG_DONE | NLMSG_ERROR), _) => return Err(broken()),
                 _ => answers.push(message.to_vec()),
             }
-            rest = rest.get(message.len().next_multiple_of(4)..).unwrap_or_default();
         }
     }
+}
+
+/// The messages of a datagram, each as long as its first word says, padded to 4.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+        let message = bytes.get(..length).filter(|message| message.len() >= HEADER)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
 }
 
 /// What a message is.
@@ -117,6 +130,7 @@ mod tests {
         fn no_answer_is_too_broken(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             let _ = attribute(&bytes, 43);
             let _ = attributes(&bytes).count();
+            let _ = messages(&bytes).count();
         }
     }
 }

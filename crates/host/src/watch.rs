@@ -12,11 +12,12 @@ use nix::sys::socket::{
 
 use crate::link::{HEADERS, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, ask};
 use crate::netlink::{HEADER, kind};
-use crate::xdp::program_in;
+use crate::xdp::{program_in, says_program};
 
 /// Of `linux/rtnetlink.h` and `linux/if.h`.
 const RTMGRP_LINK: u32 = 1;
 const IFF_UP: u32 = 1;
+const AF_UNSPEC: u8 = 0;
 /// Room for what is told while a process is stopped: some thousand messages.
 const ROOM: usize = 4 << 20;
 
@@ -58,13 +59,20 @@ impl LinkWatch {
     /// How often it was set down, or had not the program that it had before, also for less time than lies between two looks.
     /// What was told and found no room may have been that.
     pub fn losses(&self) -> u64 {
-        let mut room = vec![0; 64 << 10];
+        let mut room = [0; 16 << 10];
         loop {
             match recv(self.told.as_raw_fd(), &mut room, MsgFlags::empty()) {
                 Ok(length) => self.see(&room[..length]),
                 Err(Errno::EINTR) => {}
-                Err(Errno::ENOBUFS) => self.losses.set(self.losses.get() + 1),
-                Err(_) => return self.losses.get(),
+                Err(Errno::EAGAIN) => return self.losses.get(),
+                Err(cause) => {
+                    self.losses.set(self.losses.get() + 1);
+                    self.serves.set(false);
+                    match ask(RTM_GETLINK, 0, self.index, &[]) {
+                        Ok(message) if cause == Errno::ENOBUFS => self.see(&message),
+                        _ => return self.losses.get(),
+                    }
+                }
             }
         }
     }
@@ -73,12 +81,21 @@ impl LinkWatch {
     fn see(&self, message: &[u8]) {
         let number = |at: usize| Some(u32::from_ne_bytes(*message.get(HEADER + at..)?.first_chunk()?));
         let is_known = matches!(kind(message), Some(RTM_NEWLINK | RTM_DELLINK));
-        if !is_known || number(4) != Some(self.index) {
+        // What a bridge says of its ports is of another family, and comes by the same way.
+        let is_own = message.get(HEADER) == Some(&AF_UNSPEC) && number(4) == Some(self.index);
+        if !is_known || !is_own {
             return;
         }
         let is_up = kind(message) == Some(RTM_NEWLINK) && number(8).is_some_and(|flags| flags & IFF_UP != 0);
-        let found = program_in(message.get(HEADERS..).unwrap_or_default());
-        let before = self.program.replace(found);
+        let before = self.program.get();
+        let attributes = message.get(HEADERS..).unwrap_or_default();
+        // Some messages say nothing of it.
+        let found = if says_program(attributes) {
+            program_in(attributes)
+        } else {
+            before
+        };
+        self.program.set(found);
         let serves = is_up && !(self.needs_program && found.is_none());
         let is_same = !self.needs_program || found == before;
         if self.serves.replace(serves) && !(serves && is_same) {
@@ -126,6 +143,16 @@ mod tests {
         let (none, other) = ((new, true, None), (new, true, Some(6)));
         assert_eq!(after(true, &[none, up, none, up, other, other]), 2);
         assert_eq!(after(false, &[none, up, none, up, other]), 0);
+        let of_bridge = |mut message: Vec<u8>| {
+            message[HEADER] = 7;
+            message
+        };
+        let watch = LinkWatch::begin(1, true).unwrap();
+        let watch = LinkWatch { index: 7, ..watch };
+        watch.see(&told(new, true, Some(5)));
+        watch.see(&of_bridge(told(gone, false, None)));
+        watch.see(&told(new, true, None)[..HEADERS]);
+        assert_eq!(watch.losses(), 0, "said of something else");
         for length in 0..52 {
             let watch = LinkWatch::begin(1, true).unwrap();
             watch.see(&told(new, true, Some(5))[..length]);

@@ -29,7 +29,12 @@ pub fn program(sys: &Sys, name: &str) -> Option<u32> {
     program_in(message.get(HEADERS..)?)
 }
 
-/// The same of what the kernel says of an interface.
+/// Whether what the kernel says of an interface says anything of its program.
+pub(crate) fn says_program(attributes: &[u8]) -> bool {
+    attribute(attributes, IFLA_XDP).is_some()
+}
+
+/// The program in what it says.
 pub(crate) fn program_in(attributes: &[u8]) -> Option<u32> {
     let xdp = attribute(attributes, IFLA_XDP)?;
     // Programs of several modes have no common id.

@@ -195,13 +195,13 @@ pub struct RunArgs {
     pub no_doctor: bool,
 }
 
-/// A differentiated services code point: six bits.
 /// A number of a flag, with an optional k, M or G.
 pub fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     let number = parse_count(text).map_err(|error| error.to_string())?;
     N::try_from(number).map_err(|_| "it is far too many".to_owned())
 }
 
+/// A differentiated services code point: six bits.
 fn code_point(text: &str) -> Result<u8, String> {
     let number = text.parse().ok().filter(|number| *number < 64);
     number.ok_or_else(|| "write a number from 0 to 63".to_owned())

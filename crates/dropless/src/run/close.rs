@@ -217,6 +217,7 @@ impl PortEnd {
         if let Some(below) = &open.below {
             below.look();
         }
+        open.kernel.expire();
         Self {
             summary: open.summary(),
             interface: open.interface().map(str::to_owned),

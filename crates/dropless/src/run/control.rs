@@ -344,7 +344,9 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// After the workers have ended: tells the last of it, and takes the display away.
     pub fn finish<J: Active>(mut self, job: &mut J) -> Seen {
-        links::drain(self.look.ports);
+        if links::drain(self.look.ports) {
+            self.check_links();
+        }
         job.joined(self.look.dir, self.look.ports);
         // With the last rows, what was told equals the result.
         self.tell(job);

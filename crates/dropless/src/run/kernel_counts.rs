@@ -1,13 +1,14 @@
 //! What the kernel counts below a port, on an interface or in the sockets of a `packet:` port: frames that it missed, threw away,
 //! or has not taken yet.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use dpdk::{PacketRing, PacketSockets};
 use host::interface::{counted, softnet_dropped};
 use host::link::index;
-use host::qdisc::dropped;
+use host::qdisc::{self, Silent};
 use host::{PortKind, PortUri, Sys};
 use measure::Note;
 use report::number;
@@ -29,8 +30,6 @@ pub struct KernelCounts {
     /// The interface that may throw away what its driver counts as sent.
     sends_by: Option<SendsBy>,
     thrown_away: Growth,
-    /// The same of the queues in front of it.
-    queued: Growth,
 }
 
 /// What is lost below a port, and counted for whoever shares the interface or the cores: it is told, and charged to nobody.
@@ -48,8 +47,47 @@ struct LostBelow {
 #[derive(Debug)]
 struct SendsBy {
     interface: String,
-    /// Its number, where frames go by a queue (tc(8)). Without one a `packet:` port keeps what was not sent.
-    queued: Option<u32>,
+    /// Where frames may wait in a queue first (tc(8)). Without one a `packet:` port keeps what was not sent.
+    queued: Option<Queued>,
+}
+
+/// The queues before an interface.
+#[derive(Debug)]
+struct Queued {
+    number: u32,
+    silent: RefCell<Silent>,
+    looked: Cell<Option<Instant>>,
+    is_there: Cell<bool>,
+}
+
+impl Queued {
+    /// To list them the kernel keeps everybody from changing an interface.
+    const EVERY: Duration = Duration::from_millis(100);
+
+    fn of(interface: &str) -> Option<Self> {
+        Some(Self {
+            number: index(&Sys::at("/"), interface)?,
+            silent: RefCell::default(),
+            looked: Cell::default(),
+            is_there: Cell::default(),
+        })
+    }
+
+    /// Looks again, but not too often. What cannot be read is as it was.
+    fn look(&self) {
+        if self
+            .looked
+            .get()
+            .is_some_and(|looked| looked.elapsed() < Self::EVERY)
+        {
+            return;
+        }
+        self.looked.set(Some(Instant::now()));
+        if let Ok(found) = qdisc::of(self.number) {
+            self.is_there.set(!found.is_empty());
+            self.silent.borrow_mut().look(found);
+        }
+    }
 }
 
 /// How much a count has grown since the first look: one that is less was made anew.
@@ -120,9 +158,9 @@ impl KernelCounts {
             PortKind::Packet {
                 interface,
                 qdisc_bypass: false,
-            } => index(&Sys::at("/"), interface).map(|number| SendsBy {
+            } => Some(SendsBy {
                 interface: interface.clone(),
-                queued: Some(number),
+                queued: Queued::of(interface),
             }),
             _ => None,
         };
@@ -134,10 +172,33 @@ impl KernelCounts {
     /// was thrown away, unless a queue took it before: what that or the interface throws away then counts as sent.
     pub fn thrown_away(&self) -> u64 {
         let Some(by) = &self.sends_by else { return 0 };
-        let of_queues = by.queued.map(|number| dropped(number).unwrap_or(Some(0)));
-        let is_told = of_queues == Some(None);
+        by.queued.iter().for_each(Queued::look);
+        let is_told = by.queued.as_ref().is_some_and(|queued| !queued.is_there.get());
         let tx_dropped = counted(&Sys::at("/"), &by.interface, &["tx_dropped"]).filter(|_| !is_told);
-        self.thrown_away.look(tx_dropped) + self.queued.look(of_queues.flatten())
+        let in_queues = by
+            .queued
+            .as_ref()
+            .map_or(0, |queued| queued.silent.borrow().dropped());
+        self.thrown_away.look(tx_dropped) + in_queues
+    }
+
+    /// The next look at what is not looked at each time is a fresh one.
+    pub fn expire(&self) {
+        let queued = self.sends_by.as_ref().and_then(|by| by.queued.as_ref());
+        queued.iter().for_each(|queued| queued.looked.set(None));
+    }
+
+    /// That the queues before the interface were others for a while.
+    pub fn changed_note(&self, uri: &PortUri) -> Option<Note> {
+        let queued = self.sends_by.as_ref()?.queued.as_ref()?;
+        let text = format!(
+            "the queues before the interface of port {uri} were exchanged in the run (tc qdisc): what waited in one that was taken away is lost, and counts as sent"
+        );
+        queued
+            .silent
+            .borrow()
+            .has_changed()
+            .then(|| Note::new("queue_changed", text))
     }
 
     /// The sockets; none where the port is of another kind.

@@ -41,19 +41,24 @@ pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &I
 /// How long ports may take to send what their drivers took, at the end.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Waits until all that the drivers took is out, or does not become so in time: then it is counted as not sent.
-pub fn drain(ports: &mut [OpenPort<'_>]) {
+/// Waits until all that the drivers took is out, or does not become so in time: then it is counted as not sent. Whether any was
+/// waited for.
+pub fn drain(ports: &mut [OpenPort<'_>]) -> bool {
     let mut waiting = Waiting::begin();
+    let mut has_waited = false;
     loop {
         let with_rest = ports.iter().filter(|open| open.send_the_rest());
         if with_rest.count() == 0 || waiting.look(true) >= DRAIN {
             break;
         }
+        has_waited = true;
         std::thread::sleep(Duration::from_millis(1));
     }
     for open in ports {
         open.give_the_rest_up();
+        open.kernel.expire();
     }
+    has_waited
 }
 
 fn link_hint(uri: &PortUri) -> String {

@@ -233,10 +233,15 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// Packets that wait in all its queues at most.
+    /// Packets that wait in all its queues at most. The rings of one that serves by memif are as large as its client wants, which
+    /// DPDK takes up to this, and does not tell.
     pub fn tx_places(&self) -> u64 {
         let queues = self.granted().map_or(1, |granted| granted.tx_queues);
-        self.tx_room() * u64::from(queues)
+        let room = match self.uri.kind {
+            PortKind::Memif { server: true, .. } => 1 << 14,
+            _ => self.tx_room(),
+        };
+        room * u64::from(queues)
     }
 
     /// Its sockets, where the kernel takes headers off and puts them on, and verifies and makes checksums.

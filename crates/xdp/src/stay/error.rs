@@ -10,7 +10,7 @@ use crate::attach::Mode;
 pub enum StayError {
     /// The BPF file system is not there.
     #[error(
-        "a filter stays by pins in the BPF file system, which is not mounted at {path}; fix: {make}mount -t bpf bpf {path}{aside}", path = .0.display(), make = make(.0), aside = aside(.0)
+        "a filter stays by pins in the BPF file system, which is not mounted at {path}; fix: {first}mount -t bpf bpf {path}{aside}", path = .0.display(), first = first(.0), aside = aside(.0)
     )]
     NotMounted(PathBuf),
     /// It was put there by a later version.
@@ -44,8 +44,8 @@ pub enum StayError {
     },
 }
 
-/// Where somebody else's namespace hides what is mounted.
-fn make(path: &Path) -> String {
+/// What comes before the mount, where the directory is not there.
+fn first(path: &Path) -> String {
     if path.exists() {
         String::new()
     } else {
@@ -53,6 +53,7 @@ fn make(path: &Path) -> String {
     }
 }
 
+/// Where somebody else's namespace hides what is mounted.
 fn aside(path: &Path) -> &'static str {
     // ip-netns(8) mounts a /sys of its own, in which nothing is mounted, and which ends with the command.
     if path.starts_with("/sys") {

@@ -150,7 +150,8 @@ impl OpenPort<'_> {
         let told = of_sockets
             .into_iter()
             .chain(unsent)
-            .chain(self.kernel.note(&self.uri));
+            .chain(self.kernel.note(&self.uri))
+            .chain(self.kernel.changed_note(&self.uri));
         told.chain(raised).chain(tags).collect()
     }
 

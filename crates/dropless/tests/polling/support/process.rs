@@ -179,7 +179,8 @@ impl Running {
         });
     }
 
-    fn until_told(&mut self, limit: Duration, is_it: fn(&State) -> bool) {
+    /// Waits until it tells that of itself.
+    pub fn until_told(&mut self, limit: Duration, is_it: fn(&State) -> bool) {
         let tells = |this: &Self| {
             Place::own()
                 .look(this.id())
