@@ -171,7 +171,9 @@ mod tests {
 
     fn after(looks: &[Vec<Qdisc>]) -> (u64, bool) {
         let mut silent = Silent::default();
-        looks.iter().for_each(|look| silent.look(look.clone()));
+        for look in looks {
+            silent.look(look.clone());
+        }
         (silent.dropped(), silent.has_changed())
     }
 

@@ -184,8 +184,9 @@ impl KernelCounts {
 
     /// The next look at what is not looked at each time is a fresh one.
     pub fn expire(&self) {
-        let queued = self.sends_by.as_ref().and_then(|by| by.queued.as_ref());
-        queued.iter().for_each(|queued| queued.looked.set(None));
+        if let Some(queued) = self.sends_by.as_ref().and_then(|by| by.queued.as_ref()) {
+            queued.looked.set(None);
+        }
     }
 
     /// That the queues before the interface were others for a while.
