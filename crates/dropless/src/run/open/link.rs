@@ -61,8 +61,8 @@ impl OpenPort<'_> {
         link
     }
 
-    /// How often the interface below it has lost its carrier, was set down, or had not the program that it was opened with: of
-    /// some kinds the kernel counts no carrier.
+    /// How often the interface below it has lost its carrier, was set down, or had its program taken off or exchanged: of some
+    /// kinds the kernel counts no carrier.
     pub(super) fn carrier_losses(&self) -> Option<u64> {
         let counted = host::interface::carrier_losses(&Sys::at("/"), self.interface()?)?;
         Some(counted + self.watch.as_ref().map_or(0, LinkWatch::losses))
