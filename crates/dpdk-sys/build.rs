@@ -16,7 +16,7 @@ const LIBRARIES: [&str; 9] = [
     "rte_vhost",
 ];
 const SOURCES: [&str; 9] = [
-    "burst", "drivers", "eal", "fanout", "log", "nap", "pool", "port", "unmap",
+    "burst", "drivers", "eal", "log", "nap", "pool", "port", "sockets", "unmap",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -53,6 +53,8 @@ pub struct PortEnd {
     pub link_losses: u32,
     /// Whether a peer that is away takes no frame, so that none is lost unseen.
     pub pushes_back: bool,
+    /// Whether somebody else takes packets from its full transmit queue.
+    pub is_emptied_by_others: bool,
     /// Packets that its peer may have been given and not have taken.
     pub tx_places: u64,
     /// Whether the interface below it was removed.
@@ -225,6 +227,7 @@ impl PortEnd {
             counts_on_wire: open.traits().counts_on_wire,
             link_losses: open.tending.losses,
             pushes_back: open.traits().pushes_back,
+            is_emptied_by_others: open.traits().medium.is_emptied_by_others() || open.kernel.has_queues(),
             tx_places: open.tx_places(),
             is_gone: open.is_gone(),
             too_short: open.below.as_ref().and_then(Below::too_short),

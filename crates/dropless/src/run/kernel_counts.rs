@@ -189,6 +189,13 @@ impl KernelCounts {
         }
     }
 
+    /// Whether frames wait in a queue before the interface: it is emptied when the interface or that queue's own rate allows it,
+    /// and not in our calls alone.
+    pub fn has_queues(&self) -> bool {
+        let queued = self.sends_by.as_ref().and_then(|by| by.queued.as_ref());
+        queued.is_some_and(|queued| queued.is_there.get())
+    }
+
     /// That the queues before the interface were others for a while.
     pub fn changed_note(&self, uri: &PortUri) -> Option<Note> {
         let queued = self.sends_by.as_ref()?.queued.as_ref()?;

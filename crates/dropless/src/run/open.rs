@@ -3,7 +3,7 @@
 mod counted;
 mod link;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 
@@ -67,8 +67,8 @@ pub struct OpenPort<'e> {
     pub below: Option<Below>,
     /// The XDP program on that interface, where it needs one.
     program: Option<u32>,
-    /// What the kernel says of that interface as it happens.
-    watch: Option<LinkWatch>,
+    /// What the kernel says of that interface as it happens, or why it does not.
+    watch: Option<io::Result<LinkWatch>>,
     /// What became of its link.
     pub tending: Tending,
     /// Frames of this length were cut when they were received, or may have been.
@@ -114,7 +114,7 @@ impl<'e> OpenPort<'e> {
             program: interface.and_then(|name| host::xdp::program(&Sys::at("/"), name)),
             watch: uri.kind.interface().or(of_sockets).and_then(|name| {
                 let number = host::link::index(&Sys::at("/"), name)?;
-                LinkWatch::begin(number, interface.is_some()).ok()
+                Some(LinkWatch::begin(number, interface.is_some()))
             }),
             below: uri.kind.interface().or(of_sockets).map(Below::now),
             uri: uri.clone(),
@@ -176,16 +176,24 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// What differs from what was asked of it.
+    /// What differs from what was asked of it, and what cannot be seen of it.
     pub fn notes(&self) -> Vec<Note> {
-        match &self.carrier {
+        let mut notes: Vec<Note> = match &self.carrier {
             Carrier::Sockets(port) => port.notes.clone(),
             Carrier::Devices(_) => {
                 let notes = self.device().map_or(&[][..], Port::notes);
                 let named = |note: &String| Note::new("driver_differs", format!("port {}: {note}", self.uri));
                 notes.iter().map(named).collect()
             }
+        };
+        if let Some(Err(cause)) = &self.watch {
+            let text = format!(
+                "the kernel does not tell what becomes of the interface of port {} ({cause}): a link that is lost for less time than lies between two looks may not be seen",
+                self.uri
+            );
+            notes.push(Note::new("link_unwatched", text));
         }
+        notes
     }
 
     /// Gives its device another MAC address.

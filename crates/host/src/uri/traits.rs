@@ -32,7 +32,7 @@ impl Medium {
     }
 
     /// Whether somebody else takes packets from a full transmit queue: not our worker at the far end of an embedded ring, nor
-    /// the kernel, which sends in our worker's own system calls.
+    /// the kernel, which sends in our worker's own system calls unless the interface has queues of its own.
     pub fn is_emptied_by_others(self) -> bool {
         matches!(self, Self::Nic | Self::Peer)
     }

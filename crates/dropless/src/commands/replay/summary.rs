@@ -143,7 +143,6 @@ fn starved(job: &ActiveReplay, fed_late_ns: u64, silent_ns: Option<u64>) -> (Sta
 /// What kept the packets from leaving, the oldest of which was overdue by so much at the end, and the last of which waited for
 /// so long below the port: what was held up before was caught up on.
 fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, (overdue_ns, below_ns): (u64, u64)) -> Hindrance {
-    let medium = job.plan.machine.ports[job.place.port].kind.traits().medium;
     let ended_ns = job.ended.as_nanos() as u64;
     let from_ns = if overdue_ns > 0 {
         ended_ns.saturating_sub(overdue_ns)
@@ -151,7 +150,7 @@ fn hindrance(job: &ActiveReplay, ending: &Ending<'_>, (overdue_ns, below_ns): (u
         0
     };
     let stalled = |stall: &Stall| stall.within(ended_ns) - stall.within(from_ns);
-    let full_ns = if medium.is_emptied_by_others() {
+    let full_ns = if ending.ports[job.place.port].is_emptied_by_others {
         ending.clock.ns_from_ticks(job.counters.full_ticks.get())
     } else {
         0

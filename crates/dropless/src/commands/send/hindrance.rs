@@ -7,10 +7,12 @@ use super::active::ActiveSend;
 use super::load::total_rate;
 use super::summary::gaps;
 use super::wiring::{SendSide, Times};
+use crate::run::close::Ending;
 use crate::run::workers::STALL_NS;
 
 /// What kept the senders from sending.
-pub fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
+pub fn hindrance(job: &ActiveSend, ending: &Ending<'_>) -> Hindrance {
+    let stalls = &ending.kept_stalls;
     let queues = job.wiring.send.len().max(1) as u64;
     let rate_pps = total_rate(&job.loads).unwrap_or(f64::MAX) / queues as f64;
     // What fell due in a shorter one is sent right after.
@@ -37,16 +39,14 @@ pub fn hindrance(job: &ActiveSend, stalls: &[Stall]) -> Hindrance {
     let mean = |of: &dyn Fn(&SendSide) -> u64| job.wiring.send.iter().map(of).sum::<u64>() / queues;
     Hindrance {
         stalled_ns: mean(&stalled),
-        full_ns: mean(&|side| full_ns(job, side)),
+        full_ns: mean(&|side| full_ns(side, ending)),
     }
 }
 
 /// How long packets of a queue waited because somebody else did not take them, ns.
-fn full_ns(job: &ActiveSend, side: &SendSide) -> u64 {
-    let medium = job.plan.machine.ports[side.place.port].kind.traits().medium;
-    let ticks = side.counters.full_ticks.get();
-    if medium.is_emptied_by_others() {
-        job.wiring.times.clock.ns_from_ticks(ticks)
+fn full_ns(side: &SendSide, ending: &Ending<'_>) -> u64 {
+    if ending.ports[side.place.port].is_emptied_by_others {
+        ending.clock.ns_from_ticks(side.counters.full_ticks.get())
     } else {
         0
     }
@@ -58,11 +58,11 @@ pub fn sending_ns(job: &ActiveSend) -> u64 {
 }
 
 /// How much longer than its schedule the run was for what is no rate kept too low, ns.
-pub fn excused_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
+pub fn excused_ns(job: &ActiveSend, ending: &Ending<'_>) -> u64 {
     if job.plan.count.is_some() {
-        excused_of_count_ns(job, stalls)
+        excused_of_count_ns(job, ending)
     } else {
-        excused_at_end_ns(job, stalls)
+        excused_at_end_ns(job, &ending.kept_stalls)
     }
 }
 
@@ -90,7 +90,7 @@ fn excused_at_end_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
 
 /// A run by count begins with its first packet and ends with its last: one stall before them makes each late. That is the
 /// longest gap as far as it is longer than the schedule's.
-fn excused_of_count_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
+fn excused_of_count_ns(job: &ActiveSend, ending: &Ending<'_>) -> u64 {
     let Times { clock, start, .. } = job.wiring.times;
     let counters = || job.wiring.send.iter().map(|side| &side.counters);
     let first = counters().map(|counters| counters.first_ticks.get());
@@ -106,9 +106,12 @@ fn excused_of_count_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
             .within(sending_ns(job))
             .saturating_sub(stall.within(begun_ns))
     };
-    let full_ns = job.wiring.send.iter().map(|side| full_ns(job, side)).max();
+    let full_ns = job.wiring.send.iter().map(|side| full_ns(side, ending)).max();
     // Between two stalls it sent what was due: they are in two gaps.
-    let own_ns = own_fault_ns(late_ns, stalled_ns(job, stalls, &since_first, u64::max));
+    let own_ns = own_fault_ns(
+        late_ns,
+        stalled_ns(job, &ending.kept_stalls, &since_first, u64::max),
+    );
     (begun_ns + own_ns).saturating_sub(full_ns.unwrap_or(0))
 }
 

@@ -123,9 +123,9 @@ fn evidence(
     };
     Evidence {
         asked_pps,
-        sending_ns: sending_ns(job).saturating_sub(excused_ns(job, &ending.kept_stalls)),
+        sending_ns: sending_ns(job).saturating_sub(excused_ns(job, ending)),
         senders: job.wiring.send.len(),
-        hindrance: hindrance(job, &ending.kept_stalls),
+        hindrance: hindrance(job, ending),
         is_answered: job.loads.iter().any(|load| load.asked),
         link_losses: ending.link_losses.clone(),
         unserved: unserved(job, results),

@@ -65,7 +65,8 @@ impl OpenPort<'_> {
     /// kinds the kernel counts no carrier.
     pub(super) fn carrier_losses(&self) -> Option<u64> {
         let counted = host::interface::carrier_losses(&Sys::at("/"), self.interface()?)?;
-        Some(counted + self.watch.as_ref().map_or(0, LinkWatch::losses))
+        let watch = self.watch.as_ref().and_then(|watch| watch.as_ref().ok());
+        Some(counted + watch.map_or(0, LinkWatch::losses))
     }
 
     /// Whether it has no link, and gets one by calling again.

@@ -58,6 +58,35 @@ fn what_a_queue_took_and_lost_was_not_sent() {
     }
 }
 
+/// A queue that gives slower than it is given: neither is the worker asleep meanwhile, nor is it what could not keep up.
+#[test]
+fn a_slow_queue_is_the_limit_and_not_the_worker() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("tc")]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let slow = "tc qdisc add dev near0 root tbf rate 20mbit burst 4k latency 100ms";
+    wire.near.run("sh", &["-c", slow]);
+    let file = PLAIN.write(&lab, "frames.pcap", &frames(FRAMES as usize, 1000));
+    let replay = ["replay", &file, "--port", "packet:near0"];
+    let send = [
+        "send",
+        "--tx-only",
+        "--size",
+        "1000",
+        "--count",
+        "2000",
+        "--port",
+        "packet:near0",
+    ];
+    let send = [&send[..], &["--to-mac", "02:00:00:00:00:02"]].concat();
+    for command in [&replay[..], &send] {
+        let fast = lab.dropless(command).arg("--rate=20kpps").arg("--json");
+        let run = fast.within(&wire.near).run();
+        assert_eq!(run.json()["reasons"][0]["code"], "port_full", "{run}");
+    }
+}
+
 /// Of a macvlan the kernel counts no carrier: only what it tells of each change says that it was down.
 #[test]
 fn an_interface_that_was_down_while_nobody_looked_lost_its_link() {

@@ -86,6 +86,7 @@ fn a_port_that_counted_other_frames_than_its_queues_is_found() {
         link_losses: 0,
         tx_places: 0,
         pushes_back: false,
+        is_emptied_by_others: false,
         is_gone: false,
         too_short: None,
         is_read,

@@ -1,6 +1,8 @@
-/* What the af_packet driver asks of fanout groups, and what of it is good for packets. */
+/* What drivers ask of their sockets, and what of it is good for packets: groups of them, and no sleep. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <linux/if_packet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -104,4 +106,24 @@ int setsockopt(int socket, int level, int name, const void *value, socklen_t len
 		return set(socket, level, name, value, length);
 	memcpy(&fanout, value, sizeof(fanout));
 	return join(socket, fanout);
+}
+
+/* Under its own name <poll.h> says that nobody reads what is asked for (glibc 2.36). */
+int wait_for(struct pollfd *sockets, nfds_t count, int timeout) __asm__("poll");
+
+/* Where a packet or XDP socket has no room (POLLOUT, of the af_packet driver), or wants to be woken for buffers (POLLIN, of the
+ * af_xdp driver), the driver sleeps within a burst, without end or for a second. Its worker would neither send nor receive
+ * elsewhere meanwhile, and who did not poll is charged with what is lost. It asks, and is told at once.
+ * The driver finds this poll before the C library's. */
+int wait_for(struct pollfd *sockets, nfds_t count, int timeout)
+{
+	struct timespec wait = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
+	socklen_t length = sizeof(int);
+	int domain = 0;
+
+	if (timeout != 0 && count == 1 &&
+	    getsockopt(sockets->fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
+	    (domain == AF_PACKET || domain == AF_XDP))
+		wait.tv_sec = wait.tv_nsec = timeout = 0;
+	return ppoll(sockets, count, timeout < 0 ? NULL : &wait, NULL);
 }
