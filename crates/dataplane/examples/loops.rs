@@ -95,6 +95,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
             me: me(2),
             burst: BURST,
             hold_ticks: u64::MAX,
+            takes_rest: true,
             counters: ReflectCounters::new(),
             own_counters: None,
         },

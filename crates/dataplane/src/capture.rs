@@ -23,6 +23,7 @@ use capture::merge::{Merge, Order};
 use capture::ring::Producer;
 use measure::{Clock, Ticks};
 
+use crate::rest::Rest;
 use crate::slot::Fill;
 use crate::{Phase, Task};
 
@@ -68,6 +69,7 @@ pub struct CaptureTask<'q> {
     wanted: u64,
     clock: Clock,
     tsc: fn() -> Ticks,
+    rest: Rest,
     counters: Arc<MergeCounters>,
     totals: Fill<CaptureResult>,
 }
@@ -89,6 +91,7 @@ impl<'q> CaptureTask<'q> {
             wanted,
             clock,
             tsc,
+            rest: Rest::of(true),
             counters,
             totals,
         }
@@ -141,6 +144,24 @@ impl Task for CaptureTask<'_> {
         came + went
     }
 
+    fn take_rest(&mut self, _now: Ticks) -> usize {
+        // Of a capture by count the rest is nobody's.
+        if self.wanted == 0 || !self.sources.iter().all(|source| source.takes_rest()) {
+            self.rest = Rest::default();
+        }
+        if !self.rest.begin() {
+            return 0;
+        }
+        let (came, now) = self.take(Phase::Drain);
+        let went = self.write(now);
+        self.ring.commit();
+        // A queue without room is not asked.
+        if came > 0 || self.sources.iter().all(|source| source.watermark().is_some()) {
+            self.rest.came(came);
+        }
+        came + went
+    }
+
     /// Waits for the workers that receive for it, which have been told to stop, too, and wait for nobody.
     fn finish(mut self: Box<Self>) {
         loop {
@@ -163,7 +184,12 @@ impl Task for CaptureTask<'_> {
         self.merge.end();
         self.write(u64::MAX);
         self.ring.end();
-        let held = self.sources.iter().map(|source| source.held()).sum();
+        let rest = &mut self.rest;
+        let held = self
+            .sources
+            .iter_mut()
+            .map(|source| source.held() + source.discard(rest))
+            .sum();
         self.totals.fill(CaptureResult { held });
     }
 }

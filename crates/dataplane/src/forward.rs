@@ -11,6 +11,7 @@ use rules::Facts;
 
 use crate::flows::FlowTable;
 use crate::io::{Frames, FramesMut, Receive, Transmit};
+use crate::rest::Rest;
 use crate::slot::{Exchange, Fill};
 use crate::{BURST_MAX, Phase, Task};
 
@@ -48,6 +49,8 @@ pub struct ForwardCounters {
     pub from_kernel: Counter,
     /// Of these, what the other port's driver took.
     pub forwarded_own: Counter,
+    /// 1 once nothing waits in the queue any more that came before the end.
+    pub is_rest_taken: Counter,
 }
 
 impl ForwardCounters {
@@ -156,6 +159,8 @@ pub struct ForwardPlan {
     pub takes_chains: bool,
     /// What the ports do not say of frames that are too long for them.
     pub lengths: Option<Lengths>,
+    /// What waits in the queue at the end came in the run: it is no file.
+    pub takes_rest: bool,
     /// What becomes of MAC addresses.
     pub rewrite: Rewrite,
     /// The rules, and where others come from.
@@ -196,7 +201,7 @@ pub const fn buffers_held(burst: usize) -> usize {
 /// What a forwarding task leaves when it has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardResult {
-    /// Frames that were waiting for the transmit queue when the run ended.
+    /// Frames that were waiting for the transmit queue when the run ended, or still behind those in the receive queue.
     pub held: u64,
 }
 
@@ -215,6 +220,7 @@ where
     /// They are the host's own.
     is_own: bool,
     waiting_since: Option<Ticks>,
+    rest: Rest,
     totals: Fill<ForwardResult>,
 }
 
@@ -237,6 +243,8 @@ where
 {
     /// The same with somebody `beside` the link.
     pub fn beside(rx: R, tx: T, beside: B, plan: ForwardPlan, totals: Fill<ForwardResult>) -> Self {
+        let rest = Rest::of(plan.takes_rest);
+        plan.counters.is_rest_taken.set(u64::from(rest.is_taken()));
         Self {
             frames: rx.batch(),
             rx,
@@ -245,6 +253,7 @@ where
             plan,
             is_own: false,
             waiting_since: None,
+            rest,
             totals,
         }
     }
@@ -363,15 +372,23 @@ where
                 return moved;
             }
         }
-        // At the end what was taken is handed on, and nothing more is taken.
-        if phase < Phase::Drain {
+        // At the end what came before it is handed on, and nothing more is taken.
+        let is_over = phase >= Phase::Drain;
+        if !is_over || self.rest.begin() {
             let received = self.rx.receive(&mut self.frames, self.plan.burst);
+            if is_over {
+                self.rest.came(received);
+                self.plan
+                    .counters
+                    .is_rest_taken
+                    .set(u64::from(self.rest.is_taken()));
+            }
             if received > 0 {
                 self.is_own = false;
                 self.look_at(now);
                 moved += received.max(self.offer(now));
             }
-            if self.frames.is_empty() {
+            if self.frames.is_empty() && !is_over {
                 let own = self.beside.receive(&mut self.frames, self.plan.burst);
                 if own > 0 {
                     self.is_own = true;
@@ -391,9 +408,20 @@ where
         }
     }
 
-    fn finish(self: Box<Self>) {
+    fn take_rest(&mut self, now: Ticks) -> usize {
+        if self.rest.begin() {
+            return self.poll(now, Phase::Drain);
+        }
+        0
+    }
+
+    fn finish(mut self: Box<Self>) {
+        let waiting = self.frames.len() as u64;
+        let (count, bytes) = self.rest.discard(&mut self.rx, &mut self.frames);
+        self.plan.counters.frames.add(count);
+        self.plan.counters.bytes.add(bytes);
         self.totals.fill(ForwardResult {
-            held: self.frames.len() as u64,
+            held: waiting + count,
         });
     }
 }

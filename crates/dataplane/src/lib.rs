@@ -25,6 +25,7 @@ pub mod reflector_counters;
 pub mod replay;
 pub mod reply;
 pub mod resolve;
+pub mod rest;
 pub mod send;
 pub mod slot;
 pub mod stall;
@@ -59,6 +60,12 @@ pub trait Task: Send {
     /// Takes what control has left for the task, such as new rules, and leaves what it used before for control to free:
     /// called between two polls, once after each [`worker::Control::publish_generation`]. Never waits.
     fn renew(&mut self) {}
+
+    /// The run is over: takes a burst of what has waited in its queue since before the end, and returns how many packets it moved.
+    /// Who has no part in what comes, or was there before it, leaves it.
+    fn take_rest(&mut self, _now: Ticks) -> usize {
+        0
+    }
 
     /// Once the worker has stopped: leaves the exact totals in the [`slot::Slot`] whose writer the task was made with.
     fn finish(self: Box<Self>);

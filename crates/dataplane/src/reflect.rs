@@ -8,6 +8,7 @@ use wire::{Addresses, DropReason, Reflector};
 use crate::fault::Faults;
 use crate::io::{Allocate, Frames, FramesMut, Receive, Transmit};
 use crate::reflector_counters::OwnCounters;
+use crate::rest::Rest;
 use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
 
@@ -82,6 +83,8 @@ pub struct ReflectPlan {
     /// How long a full transmit queue is waited for, ticks. While waiting nothing is received: a queue that can push
     /// back (memif, ring) does, and a NIC's overflow is counted where it happens.
     pub hold_ticks: u64,
+    /// What waits in the queue at the end came in the run: its sender is in another process.
+    pub takes_rest: bool,
     /// What it publishes.
     pub counters: Arc<ReflectCounters>,
     /// What it tells a sender that asks.
@@ -91,7 +94,8 @@ pub struct ReflectPlan {
 /// What a reflecting task leaves when it has ended.
 #[derive(Debug)]
 pub struct ReflectResult {
-    /// Frames that were waiting for the transmit queue, or held by the fault injector, when the run ended.
+    /// Frames that were waiting for the transmit queue, or held by the fault injector, when the run ended, or still behind those in
+    /// the receive queue.
     pub held: u64,
 }
 
@@ -110,6 +114,7 @@ where
     out: R::Frames,
     faults: Option<Faults<A>>,
     waiting_since: Option<Ticks>,
+    rest: Rest,
     reflector: Reflector,
     /// What was not turned round of the batch under way: where it lies, and why.
     refused: [(u8, Option<DropReason>); BURST_MAX],
@@ -141,6 +146,7 @@ where
             out: tx.batch(),
             rx,
             tx,
+            rest: Rest::of(plan.takes_rest),
             plan,
             faults,
             waiting_since: None,
@@ -244,6 +250,32 @@ where
         }
         taken
     }
+
+    /// A round: how many packets it moved, and how many came, if the queue was asked.
+    #[inline]
+    fn turn(&mut self, now: Ticks) -> (usize, Option<usize>) {
+        let mut moved = 0;
+        if self.waiting_since.is_some() {
+            moved = self.offer(now);
+            if self.waiting_since.is_some() {
+                return (moved, None);
+            }
+        }
+        let mut received = None;
+        // The fault injector leaves frames behind when its output is full.
+        if self.frames.is_empty() {
+            let count = self.rx.receive(&mut self.frames, self.plan.burst);
+            if count > 0 {
+                self.turn_round();
+            }
+            received = Some(count);
+        }
+        if let Some(faults) = &mut self.faults {
+            let more = received == Some(self.plan.burst);
+            faults.pass(&mut self.frames, &mut self.out, now, more);
+        }
+        (moved + self.offer(now), received)
+    }
 }
 
 impl<R, T, A> Task for ReflectTask<R, T, A>
@@ -254,26 +286,7 @@ where
 {
     #[inline]
     fn poll(&mut self, now: Ticks, _phase: Phase) -> usize {
-        let mut moved = 0;
-        if self.waiting_since.is_some() {
-            moved = self.offer(now);
-            if self.waiting_since.is_some() {
-                return moved;
-            }
-        }
-        let mut received = 0;
-        // The fault injector leaves frames behind when its output is full.
-        if self.frames.is_empty() {
-            received = self.rx.receive(&mut self.frames, self.plan.burst);
-            if received > 0 {
-                self.turn_round();
-            }
-        }
-        if let Some(faults) = &mut self.faults {
-            let more = received == self.plan.burst;
-            faults.pass(&mut self.frames, &mut self.out, now, more);
-        }
-        moved + self.offer(now)
+        self.turn(now).0
     }
 
     fn renew(&mut self) {
@@ -281,10 +294,26 @@ where
         self.tx.renew();
     }
 
-    fn finish(self: Box<Self>) {
-        let held = self.faults.as_ref().map_or(0, Faults::held);
+    fn take_rest(&mut self, now: Ticks) -> usize {
+        if !self.rest.begin() {
+            return 0;
+        }
+        let (moved, received) = self.turn(now);
+        if let Some(received) = received {
+            self.rest.came(received);
+        }
+        // Not all that comes is returned.
+        moved + received.unwrap_or(0)
+    }
+
+    fn finish(mut self: Box<Self>) {
+        let injected = self.faults.as_ref().map_or(0, Faults::held);
+        let waiting = (self.out.len() + self.frames.len() + injected) as u64;
+        let (count, bytes) = self.rest.discard(&mut self.rx, &mut self.frames);
+        self.plan.counters.frames.add(count);
+        self.plan.counters.bytes.add(bytes);
         self.totals.fill(ReflectResult {
-            held: (self.out.len() + self.frames.len() + held) as u64,
+            held: waiting + count,
         });
     }
 }

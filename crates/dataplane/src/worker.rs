@@ -153,6 +153,7 @@ pub fn run(
                         stalls.followed_by(waited);
                     }
                 }
+                take_rest(&mut tasks, tsc);
             }
             break;
         }
@@ -197,6 +198,11 @@ pub fn run(
     }
     tasks.into_iter().for_each(Task::finish);
     counters.generation.store(ENDED, Ordering::Release);
+}
+
+/// What came before the end is taken as far as it goes: what leaves it may be full.
+fn take_rest(tasks: &mut [Box<dyn Task + '_>], tsc: fn() -> Ticks) {
+    while tasks.iter_mut().map(|task| task.take_rest(tsc())).sum::<usize>() > 0 {}
 }
 
 /// Lets every task take what control has left for it, and says so.

@@ -16,10 +16,13 @@ use super::QueuePlan;
 use super::source::{Boxed, Poller, Source, Waiting};
 use super::write::Taken;
 use crate::io::{Frames, Receive};
+use crate::rest::Rest;
 use crate::{Phase, Task};
 
 /// Bursts between the two workers.
 const BURSTS: usize = 16;
+/// How often an empty one is looked for at the end: some milliseconds.
+const SPINS: u32 = 1 << 16;
 
 /// Buffers that a queue may hold back whose bursts are handed to another worker.
 pub const fn buffers_held(burst: usize) -> usize {
@@ -33,6 +36,8 @@ struct Shared<F> {
     /// The end of the receiver's last poll, ns; 0 before the first.
     watermark: CachePadded<AtomicU64>,
     is_closed: AtomicBool,
+    /// Frames that were thrown away at the end, since there was no room for them.
+    discarded: AtomicU64,
 }
 
 /// Receives from a queue, and hands over what came.
@@ -41,6 +46,7 @@ pub struct ReceiverTask<R: Receive> {
     shared: Arc<Shared<R::Frames>>,
     /// The batch that is filled next.
     next: Option<Boxed<R::Frames>>,
+    rest: Rest,
     clock: Clock,
     tsc: fn() -> Ticks,
 }
@@ -59,11 +65,13 @@ pub fn hand_over<R: Receive>(
     (clock, tsc): (Clock, fn() -> Ticks),
 ) -> (ReceiverTask<R>, HandedSource<R::Frames>) {
     let (poller, writer) = Poller::new(io, plan);
+    let rest = Rest::of(poller.takes_rest());
     let shared = Arc::new(Shared {
         full: ArrayQueue::new(BURSTS),
         empty: ArrayQueue::new(BURSTS),
         watermark: CachePadded::default(),
         is_closed: AtomicBool::new(false),
+        discarded: AtomicU64::new(0),
     });
     while shared.empty.push(Box::new(poller.batch())).is_ok() {}
     let source = HandedSource {
@@ -75,6 +83,7 @@ pub fn hand_over<R: Receive>(
         poller,
         shared,
         next: None,
+        rest,
         clock,
         tsc,
     };
@@ -100,8 +109,31 @@ impl<R: Receive> Task for ReceiverTask<R> {
         count
     }
 
+    fn take_rest(&mut self, now: Ticks) -> usize {
+        if !self.rest.begin() {
+            return 0;
+        }
+        // The merge gives batches back as long as it can write.
+        for _ in 0..SPINS {
+            if self.next.is_some() {
+                break;
+            }
+            self.next = self.shared.empty.pop();
+            std::hint::spin_loop();
+        }
+        if self.next.is_none() {
+            return 0;
+        }
+        let came = self.poll(now, Phase::Drain);
+        self.rest.came(came);
+        came
+    }
+
     /// Its end closes the queue; what was handed over is the merge's.
-    fn finish(self: Box<Self>) {}
+    fn finish(mut self: Box<Self>) {
+        let count = self.poller.discard(&mut self.rest);
+        self.shared.discarded.store(count, Release);
+    }
 }
 
 impl<R: Receive> Drop for ReceiverTask<R> {
@@ -150,7 +182,11 @@ impl<F: Frames + Send> Source for HandedSource<F> {
         is_closed
     }
 
+    fn takes_rest(&self) -> bool {
+        true
+    }
+
     fn held(&self) -> u64 {
-        self.waiting.held()
+        self.waiting.held() + self.shared.discarded.load(Acquire)
     }
 }

@@ -8,6 +8,7 @@ use super::select::{Marks, Selector};
 use super::write::{Taken, Writer};
 use super::{QueueCounters, QueuePlan};
 use crate::io::{Frames, Receive};
+use crate::rest::Rest;
 
 /// Bursts that a queue may hold while the merge waits for another one. After that it is not polled, and its frames wait
 /// where they are.
@@ -42,6 +43,14 @@ pub trait Source: Send {
     /// Writes the first burst, if it is stamped `until` or earlier, and returns its stamp. Of its frames `wanted` are
     /// written at most; the others are thrown away.
     fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)>;
+    /// Whether what waits in it at the end came in the run: it is no file, and no copy of what others have.
+    fn takes_rest(&self) -> bool {
+        false
+    }
+    /// Throws away what nobody will take any more: how many frames.
+    fn discard(&mut self, _rest: &mut Rest) -> u64 {
+        0
+    }
     /// The run is over: takes what is on its way from another worker. Whether that was all, since that worker has ended.
     fn settle(&mut self) -> bool;
     /// Frames that have not gone.
@@ -96,6 +105,19 @@ impl<R: Receive> Poller<R> {
             counters.frames.add(count as u64);
             batch.unwanted = self.selector.unwanted(&batch.frames, counters);
         }
+        count
+    }
+
+    /// Whether what waits in the queue at the end came in the run.
+    pub fn takes_rest(&self) -> bool {
+        !self.waits
+    }
+
+    /// Throws away what nobody will take any more: how many frames.
+    pub fn discard(&mut self, rest: &mut Rest) -> u64 {
+        let mut frames = self.io.batch();
+        let (count, _) = rest.discard(&mut self.io, &mut frames);
+        self.counters.received.frames.add(count);
         count
     }
 
@@ -174,6 +196,14 @@ impl<R: Receive> Source for QueueSource<R> {
         let stamp = batch.stamp;
         self.free.push(batch);
         Some((stamp, taken))
+    }
+
+    fn takes_rest(&self) -> bool {
+        self.poller.takes_rest()
+    }
+
+    fn discard(&mut self, rest: &mut Rest) -> u64 {
+        self.poller.discard(rest)
     }
 
     fn settle(&mut self) -> bool {

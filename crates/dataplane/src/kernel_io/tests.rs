@@ -55,6 +55,7 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             },
             burst: 32,
             hold_ticks: 1 << 40,
+            takes_rest: true,
             counters: Arc::clone(&counters),
             own_counters: None,
         };

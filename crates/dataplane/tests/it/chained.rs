@@ -99,6 +99,7 @@ fn a_reflector_refuses_a_chain_by_name_and_counts_all_its_bytes() {
         },
         burst: 32,
         hold_ticks: u64::MAX,
+        takes_rest: true,
         counters: Arc::clone(&counters),
         own_counters: None,
     };

@@ -158,6 +158,7 @@ fn run(case: &Case) -> Outcome {
             },
             burst: 32,
             hold_ticks: u64::MAX,
+            takes_rest: true,
             counters: Arc::clone(&reflect),
             own_counters: None,
         },

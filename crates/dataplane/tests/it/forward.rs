@@ -93,6 +93,7 @@ impl Bench {
             hold_ticks: HOLD,
             takes_chains,
             lengths,
+            takes_rest: true,
             rewrite,
             rules,
             flows: None,
@@ -131,6 +132,26 @@ impl Bench {
         let held = self.totals.get().unwrap().held;
         assert_eq!(self.counters.held(), held);
         held
+    }
+}
+
+/// What waits at the end came before it: it goes on as far as it can, and the rest of it is held. What comes after is nobody's.
+#[test]
+fn what_waits_at_the_end_goes_on_or_is_held() {
+    for (room, left) in [(usize::MAX, 0), (40, 60)] {
+        let mut bench = Bench::new(room, (Rewrite::Nothing, true), None);
+        (0..100).for_each(|number| bench.from.inject(&frame(9, number)));
+        bench.poll(Phase::Run);
+        while bench.task.take_rest(Ticks(bench.now)) > 0 {}
+        assert_eq!(bench.counters.is_rest_taken.get(), u64::from(left == 0));
+        bench.from.inject(&frame(9, 100));
+        bench.poll(Phase::Drain);
+        assert_eq!(bench.take(usize::MAX).len(), 100 - left, "{room}");
+        let counters = Arc::clone(&bench.counters);
+        // Of what is still before it nobody can tell whether it came before.
+        let after = usize::from(left > 0);
+        assert_eq!(bench.end(), (left + after) as u64);
+        assert_eq!(counters.frames.get(), (100 + after) as u64);
     }
 }
 
@@ -239,19 +260,20 @@ fn a_full_queue_is_waited_for_and_then_given_up() {
 }
 
 #[test]
-fn at_the_end_what_was_taken_leaves_and_nothing_more_is_taken() {
+fn at_the_end_what_came_before_it_leaves_and_nothing_more_is_taken() {
     let mut bench = Bench::new(4, (Rewrite::Nothing, false), None);
     (0..10).for_each(|number| bench.from.inject(&frame(7, number)));
     bench.poll(Phase::Run);
     (10..20).for_each(|number| bench.from.inject(&frame(7, number)));
     let mut numbers = Vec::new();
-    while bench.counters.held() > 0 {
+    while bench.counters.is_rest_taken.get() == 0 || bench.counters.held() > 0 {
         bench.poll(Phase::Drain);
         numbers.extend(bench.take(4).iter().map(|bytes| told(bytes).1));
     }
+    bench.from.inject(&frame(7, 20));
     bench.poll(Phase::Drain);
-    assert_eq!(numbers, (0..10).collect::<Vec<_>>());
-    assert_eq!(bench.from.len(), 10);
+    assert_eq!(numbers, (0..20).collect::<Vec<_>>());
+    assert_eq!(bench.from.len(), 1);
     assert_eq!(bench.end(), 0);
 }
 
@@ -385,6 +407,7 @@ fn the_host_gets_what_is_its_own_and_copies_of_what_is_for_all() {
             hold_ticks: HOLD,
             takes_chains: false,
             lengths: None,
+            takes_rest: true,
             rewrite: Rewrite::Nothing,
             rules: None,
             flows: None,

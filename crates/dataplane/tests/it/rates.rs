@@ -43,6 +43,7 @@ fn worker(burst: u64, swaps: usize, limiter: &Arc<Limiter>, start: &Barrier) -> 
         hold_ticks: 1,
         takes_chains: false,
         lengths: None,
+        takes_rest: true,
         rewrite: Rewrite::Nothing,
         rules: Some((judge(0), Arc::clone(&exchange))),
         clock: Clock::from_calibration(0, 0, 1e9),

@@ -24,6 +24,7 @@ fn asked(mac: Mac) -> (MemoryLink, Arc<ReflectCounters>) {
         me: Addresses { mac, ips: vec![] },
         burst: 32,
         hold_ticks: u64::MAX,
+        takes_rest: true,
         counters: Arc::clone(&counters),
         own_counters: Some(Arc::new(OwnCounters::of(1))),
     };

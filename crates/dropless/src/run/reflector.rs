@@ -41,6 +41,8 @@ pub struct Reflecting<'f> {
     pub fault: Option<&'f FaultSpec>,
     pub seed: u64,
     pub clock: Clock,
+    /// Its sender is in another process.
+    pub takes_rest: bool,
     /// What the far sender is told.
     pub own_counters: Option<Arc<OwnCounters>>,
 }
@@ -82,6 +84,7 @@ impl<'f> Reflecting<'f> {
             me: self.me.clone(),
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
+            takes_rest: self.takes_rest,
             counters: Arc::clone(&side.counters),
             own_counters: self.own_counters.clone(),
         };

@@ -108,6 +108,7 @@ impl ActiveReflect {
                 fault: plan.fault.as_ref(),
                 seed: plan.seed,
                 clock: stage.clock,
+                takes_rest: true,
                 own_counters: Some(Arc::clone(own)),
             };
             let pairs: Vec<_> = open.rx.drain(..).zip(open.tx.drain(..)).collect();

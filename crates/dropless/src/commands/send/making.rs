@@ -280,6 +280,7 @@ impl Making<'_> {
             fault: self.plan.fault.as_ref(),
             seed: self.plan.seed,
             clock: wiring.times.clock,
+            takes_rest: false,
             own_counters: None,
         };
         let pairs: Vec<_> = far.rx.drain(..).zip(far.tx.drain(..)).collect();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use dataplane::forward::Rewrite;
+use dataplane::forward::{ForwardCounters, Rewrite};
+use host::Medium;
 use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, TO_KERNEL, TX_FULL};
 use measure::{QueueSummary, Ticks};
 use report::published::{self, State, Totals};
@@ -160,6 +161,7 @@ impl<J: Judges> ActiveForward<J> {
                 rewrite: rewrite(&plan, to, stage.ports[to].mac),
                 takes_chains: takes_chains(&stage.ports[to]),
                 lengths: lengths(&stage.ports[from], &stage.ports[to]),
+                takes_rest: stage.ports[from].traits().medium != Medium::Files,
                 clock: stage.clock,
                 flows: plan.flows.map(|flows| flows.get() as usize),
             };
@@ -226,7 +228,8 @@ impl<J: Judges> ActiveForward<J> {
             let is_out = sent.is_none_or(|sent| sent >= Total::of(&self.sides, Some(from)).forwarded);
             !open.traits().counts_on_wire || is_out
         };
-        let is_empty = self.sides.iter().all(|side| side.side.counters.held() == 0);
+        let is_done = |counters: &ForwardCounters| counters.held() == 0 && counters.is_rest_taken.get() == 1;
+        let is_empty = self.sides.iter().all(|side| is_done(&side.side.counters));
         is_empty && WAYS.into_iter().all(has_left)
     }
 }

@@ -39,6 +39,8 @@ pub struct Forwarding {
     pub takes_chains: bool,
     /// What the ports do not say of long frames.
     pub lengths: Option<Lengths>,
+    /// The port that they come by is no file.
+    pub takes_rest: bool,
     pub clock: Clock,
     /// Flows that each queue remembers.
     pub flows: Option<usize>,
@@ -66,6 +68,7 @@ impl Forwarding {
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
             takes_chains: self.takes_chains,
             lengths: self.lengths,
+            takes_rest: self.takes_rest,
             rewrite: self.rewrite,
             rules,
             flows,

@@ -87,6 +87,71 @@ fn a_slow_queue_is_the_limit_and_not_the_worker() {
     }
 }
 
+/// What has come and was not taken yet when the run ends: its worker had not its core, or what it goes to was full.
+#[test]
+fn what_waits_at_the_end_has_come() {
+    let needs = [
+        Need::Namespaces,
+        Need::Processors(2),
+        Need::Tool("tc"),
+        Need::Tool("taskset"),
+    ];
+    let Some(lab) = require(&needs) else { return };
+    let file = PLAIN.write(&lab, "frames.pcap", &frames(1500, 100));
+    let to = lab.path("c.pcapng").display().to_string();
+    let capture = ["capture", "--to", &to, "--port"];
+    let slow = "ip link add near1 type veth peer name far1 && ip link set near1 up \
+                && tc qdisc add dev near1 root tbf rate 2mbit burst 5k limit 5k";
+    for (command, script) in [
+        ([&capture[..], &["packet:far0"]].concat(), ""),
+        ([&capture[..], &["xdp:far0"]].concat(), ""),
+        (vec!["reflect", "--port", "packet:far0"], ""),
+        (
+            vec!["forward", "--port", "packet:far0", "--port", "packet:near1"],
+            "",
+        ),
+        (
+            vec!["forward", "--port", "packet:far0", "--port", "packet:near1"],
+            slow,
+        ),
+    ] {
+        let wire = Wire::between(&lab, 1);
+        let dummy = "ip link add near1 type veth peer name far1 && ip link set near1 up";
+        wire.far
+            .run("sh", &["-c", if script.is_empty() { dummy } else { script }]);
+        let arguments = [&command[..], &["--cores", "1", "--json"]].concat();
+        let mut run = lab.dropless(&arguments).within(&wire.far).spawn();
+        run.until_begun(LIMIT);
+        let before = received(&wire.far, "far0");
+        let busy = "taskset -c 1 nice -n -20 timeout 2 sh -c 'while :; do :; done'";
+        let thief = script.is_empty().then(|| wire.near.spawn("sh", &["-c", busy]));
+        let sent = lab
+            .dropless(&[
+                "replay",
+                &file,
+                "--port",
+                "packet:near0",
+                "--rate",
+                "50kpps",
+                "--cores",
+                "0",
+            ])
+            .within(&wire.near)
+            .run();
+        assert_eq!(sent.code, Some(0), "{sent}");
+        run.signal(Signal::SIGINT);
+        let run = run.wait(LIMIT);
+        drop(thief);
+        let came = received(&wire.far, "far0") - before;
+        let json = run.json();
+        assert_eq!(
+            json["ledger"]["entered"].as_u64(),
+            Some(came),
+            "{command:?} {script}: {run}"
+        );
+    }
+}
+
 /// Of a macvlan the kernel counts no carrier: only what it tells of each change says that it was down.
 #[test]
 fn an_interface_that_was_down_while_nobody_looked_lost_its_link() {
