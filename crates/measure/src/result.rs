@@ -27,6 +27,23 @@ pub struct Percentiles {
     pub mean: Option<f64>,
 }
 
+impl Percentiles {
+    /// Of each the larger one, but of the smallest value the smaller: what two runs together do not exceed.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        let least = |one: Option<u64>, two: Option<u64>| one.into_iter().chain(two).min();
+        Self {
+            min: least(self.min, other.min),
+            p50: self.p50.max(other.p50),
+            p90: self.p90.max(other.p90),
+            p99: self.p99.max(other.p99),
+            p999: self.p999.max(other.p999),
+            max: self.max.max(other.max),
+            mean: self.mean.into_iter().chain(other.mean).reduce(f64::max),
+        }
+    }
+}
+
 impl From<&Histogram> for Percentiles {
     fn from(histogram: &Histogram) -> Percentiles {
         Percentiles {

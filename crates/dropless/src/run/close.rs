@@ -21,6 +21,7 @@ use super::below::Below;
 use super::buffers::{Kept, PoolCounts};
 use super::clock::RunClock;
 use super::control::Seen;
+use super::kernel_counts::has_queues;
 use super::open::{OpenPort, once_an_interface};
 use super::pools::Pools;
 use super::workers::{self, Left, Roles};
@@ -227,7 +228,9 @@ impl PortEnd {
             counts_on_wire: open.traits().counts_on_wire,
             link_losses: open.tending.losses,
             pushes_back: open.traits().pushes_back,
-            is_emptied_by_others: open.traits().medium.is_emptied_by_others() || open.kernel.has_queues(),
+            is_emptied_by_others: open.traits().medium.is_emptied_by_others()
+                || open.kernel.has_queues()
+                || open.sockets().is_some() && open.interface().is_some_and(has_queues),
             tx_places: open.tx_places(),
             is_gone: open.is_gone(),
             too_short: open.below.as_ref().and_then(Below::too_short),

@@ -90,6 +90,12 @@ impl Queued {
     }
 }
 
+/// Whether frames of the kernel's own sockets wait in a queue before `interface` now.
+pub fn has_queues(interface: &str) -> bool {
+    let number = index(&Sys::at("/"), interface);
+    number.is_some_and(|number| qdisc::of(number).is_ok_and(|found| !found.is_empty()))
+}
+
 /// How much a count has grown since the first look: one that is less was made anew.
 #[derive(Debug, Default)]
 struct Growth {

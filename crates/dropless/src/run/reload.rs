@@ -25,7 +25,7 @@ pub fn with_rules(target: &Target, naming: &str) -> Result<Found> {
         let found: Vec<Found> = find::all(target).into_iter().filter(has_rules).collect();
         let processes: Vec<String> = found.iter().map(|found| found.process.to_string()).collect();
         return match found.len() {
-            0 => bail!("no run with rules is active that this user may see; see those of others with sudo"),
+            0 => bail!("no run with rules is active{}", find::others_with_sudo()),
             1 => found.into_iter().next().ok_or_else(|| anyhow!("none")),
             several => bail!(
                 "{several} runs with rules are active (processes {}); name one: {naming} {}",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use host::Sys;
 use host::threads::ancestors;
+use nix::unistd::geteuid;
 use report::published::{Found, Place, State};
 
 /// The first process.
@@ -118,10 +119,19 @@ pub fn one(target: &Target, naming: &str) -> Result<Found> {
     }
 }
 
+/// What else might be there, for who may not see everybody's runs.
+pub fn others_with_sudo() -> &'static str {
+    if geteuid().is_root() {
+        ""
+    } else {
+        " that this user may see (sudo shows those of others)"
+    }
+}
+
 /// Why there is nothing to show, in one line.
 pub fn nothing(target: &Target) -> String {
     match target {
-        Target::Only => "no run is active that this user may see; start one: dropless send, or see those of others with sudo".into(),
+        Target::Only => format!("no run is active{}; start one: dropless send", others_with_sudo()),
         Target::Process(INIT) => "process 1 is the ancestor of all others, and no dropless run itself; name the process of the run: `dropless top` lists the active runs".into(),
         Target::Process(process) => format!("process {process} is not a dropless run that this user may see, and has not started one; `dropless top` lists the active runs"),
         Target::Directory(path) if !path.exists() => format!(

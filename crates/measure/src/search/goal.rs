@@ -198,7 +198,7 @@ pub enum GoalError {
     #[error("goal {0}: loss and exceed are shares from 0 to below 100%")]
     Share(String),
     /// A width that cannot be reached, or is none.
-    #[error("goal {0}: the width is not between 0.001% and 50%; 0.5% is usual")]
+    #[error("goal {0}: the width is not between 0.001% and 50%; write it with its %: 0.5% is usual")]
     Width(String),
     /// Too short a trial.
     #[error("goal {0}: trials below 10ms measure the start and not the path; use --initial-duration 1s")]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::result::Percentiles;
+
 use super::rfc2544::{BackToBackResult, FrameLossRow, LatencyResult};
 
 /// Who was the limit.
@@ -82,6 +84,8 @@ pub struct Bound {
     pub loss_min: f64,
     /// The largest.
     pub loss_max: f64,
+    /// Latency from the real departure in those trials: of each percentile the highest of any of them, in ns.
+    pub latency_ns: Percentiles,
 }
 
 /// The answer to one goal.
@@ -162,6 +166,9 @@ impl Bound {
             seconds: trials.iter().map(|trial| trial.ask.seconds()).sum(),
             loss_min: losses().fold(1.0, f64::min),
             loss_max: losses().fold(0.0, f64::max),
+            latency_ns: trials.iter().fold(Percentiles::default(), |worst, trial| {
+                worst.or_worse(trial.latency_ns)
+            }),
             ..Bound::default()
         }
     }

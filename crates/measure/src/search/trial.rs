@@ -116,6 +116,11 @@ impl Trial {
         ratio(self.lost.total(), self.offered)
     }
 
+    /// Whether something was sent, and none of it came back: such a path is broken, and has no rate.
+    pub fn brought_nothing(&self) -> bool {
+        self.offered > 0 && self.lost.total() >= self.offered
+    }
+
     /// Whether it meets a goal of `loss_ratio`. What was not offered was not carried, however much a goal tolerates.
     pub fn is_good(&self, loss_ratio: f64) -> bool {
         self.offered > 0 && self.is_offered() && self.loss_ratio() <= loss_ratio

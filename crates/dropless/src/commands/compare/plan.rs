@@ -96,7 +96,7 @@ impl ComparePlan {
         let duration = trial_duration("--duration", &args.duration)?;
         ensure!(
             duration >= Duration::from_millis(200),
-            "--duration {} is too short to see what a rate costs; 1s is short already",
+            "--duration {} is too short to see what a rate costs; give 200ms or more",
             args.duration
         );
         let method = |name: &String| name.parse().map_err(|error| anyhow!("--methods: {error}"));

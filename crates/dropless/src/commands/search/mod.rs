@@ -260,6 +260,13 @@ impl Run<'_> {
         let ended = loop {
             let (ask, purpose) = match search.next() {
                 Step::Trial(ask, purpose) => (ask, purpose),
+                Step::Done if !tried.is_empty() && tried.iter().all(Trial::brought_nothing) => {
+                    let text = format!(
+                        "nothing came back in any of {}: is `dropless reflect` running at the far side, and does it know a way back (--from)? `dropless send` says more of the path",
+                        counted(tried.len() as u64, "trial")
+                    );
+                    break Ended::Not(vec![Note::new("nothing_received", text)]);
+                }
                 Step::Done if search.result().complete => break Ended::Done,
                 Step::Done => {
                     let trials = search.result().trials;

@@ -27,12 +27,15 @@ pub fn hindrance(job: &ActiveSend, ending: &Ending<'_>) -> Hindrance {
     // A peer that finds our receive ring full may wait, and have others wait that take what we send elsewhere.
     let receivers = job.wiring.receive.iter().map(|side| side.place);
     let waited_for = receivers.filter(|at| medium(at.port) == Medium::Peer);
-    let held_up_ns = waited_for.map(|at| stalled_on(at.core, 1)).max().unwrap_or(0);
+    let by_receiver_ns = waited_for.map(|at| stalled_on(at.core, 1)).max().unwrap_or(0);
+    // An embedded ring is full while our own reflector stands still.
+    let reflectors = job.wiring.reflect.iter().map(|side| side.place);
+    let by_reflector_ns = reflectors.map(|at| stalled_on(at.core, 1)).max().unwrap_or(0);
     let stalled = |side: &SendSide| {
-        let held_up_ns = if medium(side.place.port) == Medium::Peer {
-            held_up_ns
-        } else {
-            0
+        let held_up_ns = match medium(side.place.port) {
+            Medium::Peer => by_receiver_ns,
+            Medium::Process => by_reflector_ns,
+            _ => 0,
         };
         stalled_on(side.place.core, 0).max(held_up_ns)
     };

@@ -182,6 +182,23 @@ pub fn gaps(job: &ActiveSend) -> GapSummary {
     }
 }
 
+/// What to look at where nothing came back from a wire: the two usual reasons.
+fn no_way_back(job: &ActiveSend, ledger: &Ledger) -> Option<Note> {
+    let is_wire = |medium: Medium| !matches!(medium, Medium::Process | Medium::Files | Medium::Sockets);
+    let ports = &job.plan.machine.ports;
+    let on_wire = ports.iter().any(|port| is_wire(port.kind.traits().medium));
+    if job.plan.tx_only || !on_wire || ledger.accepted == 0 || ledger.received > 0 {
+        return None;
+    }
+    let stream = job.plan.streams.first()?;
+    let text = format!(
+        "nothing came back of what went from {} to {}: is `dropless reflect` (or another host that returns UDP) running there, and has it a way back to that address? --from gives one of that network, --to-mac says whose MAC address it is sent to",
+        stream.from.ip(),
+        stream.to
+    );
+    Some(Note::new("no_way_back", text))
+}
+
 fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Ending<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     if ending.is_interrupted {
@@ -220,6 +237,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         let text = "a probe that one port sends and another one hears counts as returned: where ports share a link, that says nothing of what is behind it";
         notes.push(Note::new("several_ports", text));
     }
+    notes.extend(no_way_back(job, ledger));
     notes.extend(job.plan.hosts());
     notes.extend(job.plan.without_effect());
     if job.plan.fault.is_some() {

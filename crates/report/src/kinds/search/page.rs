@@ -56,7 +56,7 @@ pub fn render(searched: &Searched, named: &str, id: &str) -> Markup {
 fn goals(report: &SearchReport) -> Markup {
     let answers = tables::answers(report).filter(|(_, goal)| goal.is_some());
     tables::rates(answers).html(
-        "The answer lies between carried and not carried; bit rates are of what is carried; trials at the one and the other",
+        "The answer lies between carried and not carried; latency (from the real departure, of each percentile the highest of any trial) and bit rates are of what is carried; trials at the one and the other",
     )
 }
 

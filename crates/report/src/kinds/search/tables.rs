@@ -1,5 +1,6 @@
 //! The tables of a search: its answers, and the tests of RFC 2544.
 
+use measure::Percentiles;
 use measure::search::rfc2544::{BackToBackResult, FrameLossRow, LatencyResult};
 use measure::search::{Bound, GoalResult, Limit, SearchReport, SizeResult};
 
@@ -10,6 +11,8 @@ use crate::table::Cell;
 
 /// Narrower than this, there is no room for the rates of layer 2, which follow from the others.
 const WITH_LAYER_2: usize = 100;
+/// Narrower than this, there is no room for all of latency.
+const WITH_LATENCY: usize = 120;
 /// Narrower than this, there is no room for what says least of bursts.
 const WITH_ALL_OF_BURSTS: usize = 92;
 
@@ -40,6 +43,11 @@ pub fn rates<'r>(answers: impl Iterator<Item = Answer<'r>>) -> Sheet<Answer<'r>>
         .on_page()
         .number("carried", of(|goal| rate(goal.lower)))
         .number("not carried", of(|goal| rate(goal.upper)))
+        .number("p50", of(|goal| latency_of(goal, |latency| latency.p50)))
+        .at_width(WITH_LATENCY)
+        .number("p99", of(|goal| latency_of(goal, |latency| latency.p99)))
+        .number("max", of(|goal| latency_of(goal, |latency| latency.max)))
+        .at_width(WITH_LATENCY)
         .number("layer 1", of(|goal| bits(goal.lower, |bound| bound.rate_bps_l1)))
         .number("layer 2", of(|goal| bits(goal.lower, |bound| bound.rate_bps_l2)))
         .at_width(WITH_LAYER_2)
@@ -67,6 +75,12 @@ fn of(shown: fn(&GoalResult) -> String) -> impl Fn(&Answer<'_>) -> String {
 
 fn rate(bound: Option<Bound>) -> String {
     bound.map_or_else(|| "-".to_owned(), |bound| pps(bound.rate_pps))
+}
+
+/// At the rate that was carried.
+fn latency_of(goal: &GoalResult, pick: fn(&Percentiles) -> Option<u64>) -> String {
+    let latency = goal.lower.and_then(|bound| pick(&bound.latency_ns));
+    latency.map_or_else(|| "-".to_owned(), |of| time(of as f64))
 }
 
 fn bits(bound: Option<Bound>, pick: fn(Bound) -> f64) -> String {
