@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::Failure;
 use crate::address::RawAddress;
 
-/// `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_DROPS` of `linux/sock_diag.h`: places in what `SO_MEMINFO` tells.
+/// `SK_MEMINFO_WMEM_ALLOC`, `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_DROPS` of `linux/sock_diag.h`: places in what `SO_MEMINFO` tells.
+const MEMINFO_WMEM_ALLOC: usize = 2;
 const MEMINFO_RCVBUF: usize = 3;
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_WORDS: usize = 9;
@@ -133,6 +134,12 @@ impl Socket {
     /// Bytes that may wait to be received, by the kernel's way of counting.
     pub fn receive_buffer(&self) -> usize {
         self.memory().map_or(0, |words| words[MEMINFO_RCVBUF] as usize)
+    }
+
+    /// Bytes that were sent and have not left yet, by the kernel's way of counting.
+    pub fn sending_bytes(&self) -> usize {
+        self.memory()
+            .map_or(0, |words| words[MEMINFO_WMEM_ALLOC] as usize)
     }
 
     fn counted_drops(&self) -> Option<u32> {

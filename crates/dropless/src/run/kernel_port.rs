@@ -247,6 +247,11 @@ impl KernelPort {
             .map_or_else(String::new, |socket| socket.local().to_string())
     }
 
+    /// Whether something that it sent waits below it, in a queue of the kernel's interface.
+    pub fn is_sending(&self) -> bool {
+        self.sockets.iter().any(|socket| socket.sending_bytes() > 0)
+    }
+
     /// Packets that one of its sockets holds, at least.
     pub fn holds(&self) -> u32 {
         let bytes = self.sockets.first().map_or(0, |socket| socket.receive_buffer());

@@ -10,6 +10,7 @@ pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
 mod cut_in_file;
+pub(crate) mod departure;
 pub(crate) mod eal;
 pub(crate) mod finish;
 pub(crate) mod forward;

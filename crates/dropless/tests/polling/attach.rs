@@ -297,6 +297,28 @@ fn a_run_that_uses_every_core_is_looked_into_from_behind() {
     interrupted(host);
 }
 
+/// Nor is the core of another run taken, which nobody looks into.
+#[test]
+fn what_another_run_polls_is_not_free() {
+    let needs = [Need::Tool("taskset"), Need::Processors(2)];
+    let Some(lab) = require(&needs) else { return };
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let mut other = lab
+        .dropless(&["send", "--json", "--rate=1kpps", "--duration=60s", "--cores=1"])
+        .spawn();
+    other.until_sending(LIMIT);
+    let script = format!(
+        "exec taskset -c 0,1 $DROPLESS capture --json --attach {}",
+        host.id()
+    );
+    let mut seen = lab.shell(&script);
+    seen.wait_for("looking into", LIMIT);
+    let seen = interrupted(seen);
+    assert!(has_note(&seen.json(), "host_uses_all"), "{seen}");
+    interrupted(other);
+    interrupted(host);
+}
+
 /// A run that stands still is waited for a while, and one that ends meanwhile has ended; both are told in words.
 #[test]
 fn a_run_that_does_not_answer_is_told_of() {

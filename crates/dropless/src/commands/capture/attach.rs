@@ -36,7 +36,7 @@ pub struct Attached {
     wanted: AttachPlan,
     /// What the user should know.
     pub notes: Vec<Note>,
-    /// It uses every core that there is.
+    /// It and others that poll use every core that there is.
     is_everywhere: bool,
     stream: UnixStream,
 }
@@ -181,21 +181,24 @@ impl Attached {
         Ok(taps)
     }
 
-    /// Makes the plan one of a worker that takes nothing from the run: a core that it does not use, and where it uses all,
-    /// little of one. That worker rests between its looks, which is no stall.
+    /// Makes the plan one of a worker that takes nothing from the run, nor from another one: a core that none of them uses, and
+    /// where they use all, little of one. That worker rests between its looks, which is no stall.
     pub fn share_machine(&mut self, machine: &mut MachinePlan) {
         machine.pause_ns = MachinePlan::RESTS;
         machine.no_huge = true;
         if !machine.cores.is_empty() {
             return;
         }
+        let sys = Sys::live();
         let workers = self.host.workers.iter();
-        let used: CoreSet = workers.map(|worker| Core(worker.summary.core)).collect();
-        let free = cores::allowed(&Sys::live()).without(&used);
+        let own = workers.map(|worker| Core(worker.summary.core));
+        let others = cores::polled(&sys).into_iter().map(|polled| polled.core);
+        let used: CoreSet = own.chain(others).collect();
+        let free = cores::allowed(&sys).without(&used);
         machine.cores = free.iter().take(1).collect();
         if machine.cores.is_empty() {
             self.is_everywhere = true;
-            let text = "the run that is looked into uses every core: this process has the lowest priority, and its taps may lose more";
+            let text = "the run that is looked into, or others that poll, use every core: this process has the lowest priority, and its taps may lose more";
             self.notes.push(Note::new("host_uses_all", text));
         }
     }

@@ -14,7 +14,6 @@ use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rundir::RunDir;
 
-use super::departure::{self, Departure};
 use super::reader::{Came, ReadCounters, ReaderSide};
 use super::{FRAME_OVERHEAD, ReplayJob, summary};
 use crate::explain::Received;
@@ -22,6 +21,7 @@ use crate::plan::ReplayPlan;
 use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
+use crate::run::departure::{self, Departure};
 use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::refusing::Refusing;

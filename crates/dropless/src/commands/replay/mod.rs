@@ -2,7 +2,6 @@
 
 mod active;
 pub mod args;
-mod departure;
 mod pace;
 mod pauses;
 mod reader;

@@ -19,6 +19,7 @@ use crate::plan::SendPlan;
 use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
+use crate::run::departure::{Departure, LOOK_MIN};
 use crate::run::open::OpenPort;
 use crate::run::refusing::Refusing;
 use crate::run::stage::Stage;
@@ -41,8 +42,12 @@ pub struct ActiveSend {
     pub stopped: Nanos,
     /// How long after the end of its time that was, ns; 0 where that is nothing to speak of.
     pub late_ns: u64,
+    /// How long after the end, or the last packet, something waited below a port for sure, ns; and for how long nobody looked then.
+    pub held_ns: u64,
+    pub unseen_ns: u64,
     /// When nobody waited for more packets to leave.
     over: Nanos,
+    pub departure: Departure,
     far: FarSides,
     phase: Phase,
     /// Queue by queue: one that takes nothing stands out beside those that go on.
@@ -79,6 +84,9 @@ impl ActiveSend {
             stopped: Nanos(0),
             over: Nanos(u64::MAX),
             late_ns: 0,
+            held_ns: 0,
+            unseen_ns: 0,
+            departure: Departure::default(),
             phase: Phase::Sending,
             refusing: wiring.send.iter().map(|_| Refusing::default()).collect(),
             judged_lost: 0,
@@ -136,15 +144,21 @@ impl ActiveSend {
         (planned_s, done.map(|done| done.min(1.0)))
     }
 
-    /// When the last packet left that was due before the end, and by how much later than the end that was, ns. What left when
-    /// nobody waited for it was not sent until then.
-    fn sent_until(&self) -> (Nanos, u64) {
-        // Interrupted before its first packet it has no last one.
+    /// When the driver took the last packet that was due before the end. What it took when nobody waited for it was not sent until
+    /// then; interrupted before its first packet it has no last one.
+    fn taken_until(&self) -> Nanos {
         if self.wiring.sent(|counters| counters.accepted.get()) == 0 {
-            return (self.stopped, 0);
+            return self.stopped;
         }
-        let last = self.wiring.times.clock.ns(self.wiring.last_sent()).min(self.over);
-        let late_ns = last.after(1).since(self.stopped);
+        let last = self.wiring.times.clock.ns(self.wiring.last_sent());
+        last.min(self.over).after(1).max(self.stopped)
+    }
+
+    /// When the last packet left that was due before the end, and by how much later than the end that was, ns.
+    fn sent_until(&self) -> (Nanos, u64) {
+        let left = self.departure.left_at().map(|at| self.wiring.times.clock.ns(at));
+        let until = self.taken_until().max(left.unwrap_or(Nanos(0)));
+        let late_ns = until.since(self.stopped);
         (self.stopped.after(late_ns), late_ns)
     }
 
@@ -155,11 +169,13 @@ impl ActiveSend {
             Phase::Sending => {
                 self.stopped = phases::end_sending(&self.plan, &self.wiring);
                 self.over = self.wiring.times.clock.ns(now());
+                self.departure.look_below(look.ports);
                 self.phase = Phase::Draining(Drain::begin(&self.wiring, look));
                 Next::Drain
             }
             Phase::Draining(drain) => {
-                if !self.plan.tx_only && !drain.is_over(&self.plan, &self.wiring, look) {
+                let is_out = self.departure.look_below(look.ports) && self.plan.tx_only;
+                if !is_out && !drain.is_over(&self.plan, &self.wiring, look) {
                     return Next::GoOn;
                 }
                 if !look.worker_died {
@@ -194,10 +210,11 @@ impl Active for ActiveSend {
 
     fn wakes_at(&self) -> Option<Ticks> {
         let times = &self.wiring.times;
-        let soon = now().after(times.clock.ticks_from_ns(SOON_NS));
+        let soon = |ns| now().after(times.clock.ticks_from_ns(ns));
         match self.phase {
-            Phase::Sending => Some(times.end.max(soon)).filter(|at| at.0 != u64::MAX),
-            Phase::Draining(_) => Some(soon),
+            Phase::Sending => Some(times.end.max(soon(SOON_NS))).filter(|at| at.0 != u64::MAX),
+            Phase::Draining(_) if self.departure.is_over() => Some(soon(SOON_NS)),
+            Phase::Draining(_) => Some(soon(LOOK_MIN.as_nanos() as u64)),
         }
     }
 
@@ -227,6 +244,11 @@ impl Active for ActiveSend {
         let lasted_ns = self.seconds() * 1e9;
         // The last poll comes a little after the end.
         if late_ns > STALL_NS.min((lasted_ns * OFFERED_TOLERANCE) as u64) {
+            let held_until = self.departure.held_until();
+            let held_until = held_until.map_or(Nanos(0), |at| self.wiring.times.clock.ns(at));
+            let taken_until = self.taken_until();
+            self.held_ns = held_until.since(taken_until);
+            self.unseen_ns = until.since(taken_until.max(held_until));
             (self.stopped, self.late_ns) = (until, late_ns);
         }
         // Every packet is in a row.

@@ -17,7 +17,7 @@ pub fn hindrance(job: &ActiveSend, ending: &Ending<'_>) -> Hindrance {
     let rate_pps = total_rate(&job.loads).unwrap_or(f64::MAX) / queues as f64;
     // What fell due in a shorter one is sent right after.
     let caught_up_ns = (job.wiring.backlog as f64 / rate_pps * 1e9) as u64;
-    let sending_ns = sending_ns(job);
+    let sending_ns = taken_ns(job);
     let stalled_on = |core: usize, waits: u64| -> u64 {
         let own = stalls.iter().filter(|stall| stall.core as usize == core);
         let costly = own.filter(|stall| stall.gap_ns > STALL_NS.max(caught_up_ns) && stall.next >= waits);
@@ -42,7 +42,7 @@ pub fn hindrance(job: &ActiveSend, ending: &Ending<'_>) -> Hindrance {
     let mean = |of: &dyn Fn(&SendSide) -> u64| job.wiring.send.iter().map(of).sum::<u64>() / queues;
     Hindrance {
         stalled_ns: mean(&stalled),
-        full_ns: mean(&|side| full_ns(side, ending)),
+        full_ns: mean(&|side| full_ns(side, ending)) + job.held_ns,
     }
 }
 
@@ -60,21 +60,29 @@ pub fn sending_ns(job: &ActiveSend) -> u64 {
     (job.seconds() * 1e9) as u64
 }
 
+/// How long drivers took packets, ns.
+fn taken_ns(job: &ActiveSend) -> u64 {
+    sending_ns(job).saturating_sub(job.held_ns + job.unseen_ns)
+}
+
 /// How much longer than its schedule the run was for what is no rate kept too low, ns.
 pub fn excused_ns(job: &ActiveSend, ending: &Ending<'_>) -> u64 {
-    if job.plan.count.is_some() {
+    let own_ns = if job.plan.count.is_some() {
         excused_of_count_ns(job, ending)
     } else {
         excused_at_end_ns(job, &ending.kept_stalls)
-    }
+    };
+    own_ns + job.unseen_ns
 }
 
 /// What a sender owes at the end of its time it sends right after, ns: that it went on for longer is held against it, as
 /// else any sender would keep up with any rate for as long as its backlog lasts; but not what fell due in a stall at the
 /// end, which is caught up on as after any other.
 fn excused_at_end_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
-    let sent_ns = sending_ns(job);
-    let from_ns = sent_ns.saturating_sub(2 * job.late_ns);
+    let sent_ns = taken_ns(job);
+    // That it waited below the port is the port's.
+    let late_ns = job.late_ns.saturating_sub(job.held_ns + job.unseen_ns);
+    let from_ns = sent_ns.saturating_sub(2 * late_ns);
     let at_the_end = |stall: &Stall| {
         let began_ns = stall.at_ns.saturating_sub(stall.gap_ns);
         if stall.at_ns >= from_ns && began_ns < sent_ns {
@@ -84,8 +92,8 @@ fn excused_at_end_ns(job: &ActiveSend, stalls: &[Stall]) -> u64 {
         }
     };
     let stalled_ns = stalled_ns(job, stalls, &at_the_end, u64::saturating_add);
-    if job.late_ns <= stalled_ns.saturating_add(STALL_NS) {
-        job.late_ns
+    if late_ns <= stalled_ns.saturating_add(STALL_NS) {
+        late_ns
     } else {
         stalled_ns
     }
@@ -104,11 +112,7 @@ fn excused_of_count_ns(job: &ActiveSend, ending: &Ending<'_>) -> u64 {
         .max
         .unwrap_or(0)
         .saturating_sub(gaps.asked.unwrap_or(0.0) as u64);
-    let since_first = |stall: &Stall| {
-        stall
-            .within(sending_ns(job))
-            .saturating_sub(stall.within(begun_ns))
-    };
+    let since_first = |stall: &Stall| stall.within(taken_ns(job)).saturating_sub(stall.within(begun_ns));
     let full_ns = job.wiring.send.iter().map(|side| full_ns(side, ending)).max();
     // Between two stalls it sent what was due: they are in two gaps.
     let own_ns = own_fault_ns(

@@ -68,6 +68,8 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
     let reordered = streams.iter().map(|stream| stream.reordered).sum();
     let extents = streams.iter().map(|stream| stream.reorder_extent_max);
     let bytes = results.send.iter().map(|send| send.bytes).sum();
+    // As far as it had left when nobody waited any more.
+    let gone = ledger.accepted.saturating_sub(job.departure.waiting);
     let [rate_tx_bps_l1, rate_tx_bps_l2] = bit_rates(ledger.accepted, bytes, seconds);
     Summary {
         sent: ledger.accepted,
@@ -77,7 +79,7 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
         unexplained: ledger.unexplained,
         reordered,
         reorder_extent_max: extents.max().unwrap_or(0),
-        rate_tx_pps: ledger.accepted as f64 / seconds,
+        rate_tx_pps: gone as f64 / seconds,
         rate_rx_pps: ledger.received as f64 / seconds,
         rate_tx_bps_l1,
         rate_tx_bps_l2,

@@ -182,6 +182,11 @@ impl OpenPort<'_> {
         self.kernel.sockets().unsent()
     }
 
+    /// Whether something that it counts as sent has not left, as far as the kernel tells that of it.
+    pub fn is_sending(&self) -> bool {
+        self.waiting_below() + self.waiting_above() > 0 || self.sockets().is_some_and(KernelPort::is_sending)
+    }
+
     /// The run has ended: what the kernel has not taken from it is not sent.
     pub fn give_the_rest_up(&mut self) {
         let sockets = self.kernel.sockets();

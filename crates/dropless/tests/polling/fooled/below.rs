@@ -58,32 +58,33 @@ fn what_a_queue_took_and_lost_was_not_sent() {
     }
 }
 
-/// A queue that gives slower than it is given: neither is the worker asleep meanwhile, nor is it what could not keep up.
+/// A queue that gives slower than it is given: neither is the worker asleep meanwhile, nor is it what could not keep up, and
+/// what it holds at the end has not left, also if it had room for all.
 #[test]
 fn a_slow_queue_is_the_limit_and_not_the_worker() {
     let Some(lab) = require(&[Need::Namespaces, Need::Tool("tc")]) else {
         return;
     };
     let wire = Wire::between(&lab, 1);
-    let slow = "tc qdisc add dev near0 root tbf rate 20mbit burst 4k latency 100ms";
+    // An eighth of what is asked.
+    let slow = "tc qdisc add dev near0 root tbf rate 20mbit burst 4k limit 2m \
+                && ip addr add 10.88.0.1/24 dev near0 \
+                && ip neigh add 10.88.0.2 lladdr 02:00:00:00:00:02 dev near0";
     wire.near.run("sh", &["-c", slow]);
     let file = PLAIN.write(&lab, "frames.pcap", &frames(FRAMES as usize, 1000));
     let replay = ["replay", &file, "--port", "packet:near0"];
-    let send = [
-        "send",
-        "--tx-only",
-        "--size",
-        "1000",
-        "--count",
-        "2000",
-        "--port",
-        "packet:near0",
-    ];
-    let send = [&send[..], &["--to-mac", "02:00:00:00:00:02"]].concat();
-    for command in [&replay[..], &send] {
+    let send = ["send", "--tx-only", "--size=1000", "--to=10.88.0.2"];
+    let packet = ["--port=packet:near0", "--to-mac=02:00:00:00:00:02"];
+    let held = [&send[..], &packet, &["--count=800"]].concat();
+    let full = [&send[..], &packet, &["--count=2000"]].concat();
+    // A socket takes fewer.
+    let socket = [&send[..], &["--port=kernel:10.88.0.1", "--count=80"]].concat();
+    for command in [&replay[..], &full, &held, &socket] {
         let fast = lab.dropless(command).arg("--rate=20kpps").arg("--json");
         let run = fast.within(&wire.near).run();
         assert_eq!(run.json()["reasons"][0]["code"], "port_full", "{run}");
+        let left = run.json()["rate_tx_pps"].as_f64();
+        assert!(left.is_some_and(|pps| pps < 10_000.0), "{run}");
     }
 }
 

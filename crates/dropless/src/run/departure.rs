@@ -6,15 +6,15 @@ use measure::verdict::OFFERED_TOLERANCE;
 use measure::{Clock, Note, Ticks};
 use report::number::count;
 
-use crate::run::clock::now;
-use crate::run::control::Look;
-use crate::run::open::OpenPort;
-use crate::run::workers::STALL_NS;
+use super::clock::now;
+use super::control::Look;
+use super::open::OpenPort;
+use super::workers::STALL_NS;
 
 /// Control looks once in this part of the time that it has lasted: no rate is wrong by more.
 const LOOKS: u32 = 1000;
 /// And no more often.
-const LOOK_MIN: Duration = Duration::from_millis(1);
+pub const LOOK_MIN: Duration = Duration::from_millis(1);
 
 /// What is known of when packets left.
 #[derive(Default)]
@@ -46,6 +46,20 @@ impl Departure {
         self.is_over
     }
 
+    /// One look more of one that counts what it sent elsewhere: whether nothing waits any more.
+    pub fn look_below(&mut self, ports: &[OpenPort<'_>]) -> bool {
+        if !self.is_over {
+            self.waiting = ports.iter().map(OpenPort::waiting_below).sum();
+            self.note(!ports.iter().any(OpenPort::is_sending), now());
+        }
+        self.is_over
+    }
+
+    /// Whether nothing waited at the last look.
+    pub const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     fn note(&mut self, is_over: bool, at: Ticks) {
         if !self.is_over {
             (self.is_over, self.at) = (is_over, Some(at));
@@ -64,6 +78,16 @@ impl Departure {
             let is_told = |room: u64| room as f64 <= taken as f64 * OFFERED_TOLERANCE;
             self.untold = Some(room).filter(|room| is_below && !is_told(*room));
         }
+    }
+
+    /// When what was seen to wait had left, or was last seen to have not.
+    pub fn left_at(&self) -> Option<Ticks> {
+        self.still.and(self.at)
+    }
+
+    /// When something waited for sure.
+    pub const fn held_until(&self) -> Option<Ticks> {
+        self.still
     }
 
     /// For how long after the driver had needed `took_ns` something waited in the port for sure, ns.
