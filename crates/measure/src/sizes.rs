@@ -69,7 +69,7 @@ impl FromStr for SizeMix {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<SizeMix, UnitError> {
-        let wanted = "64, 64,512,1518, 64-1518 or imix (bytes with FCS)";
+        let wanted = "64, 64,512,1518, 64-1518 or imix (bytes with FCS, up to 65535)";
         let wrong = || UnitError::new("frame size", text, wanted);
         if text.trim().eq_ignore_ascii_case("imix") {
             return Ok(SizeMix::Imix(64));

@@ -66,7 +66,7 @@ impl Destination {
     pub fn parse(text: &str, family: Option<Family>) -> Result<Self> {
         let wrong = || {
             anyhow!(
-                "--to {text} is not IP, IP:PORT or IP:PORT-PORT; write IPv6 with a port as [2001:db8::1]:7"
+                "--to {text} is neither an address nor a host's name, alone or with ports of 1 to 65535: write IP, IP:PORT or IP:PORT-PORT, and IPv6 with a port as [2001:db8::1]:7"
             )
         };
         if let Ok(ip) = text.parse() {

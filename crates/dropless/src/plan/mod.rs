@@ -275,7 +275,7 @@ pub fn bytes(text: &str, flag: &'static str) -> Result<u64> {
 
 /// A MAC address.
 pub fn mac(text: &str, flag: &'static str) -> Result<MacAddress> {
-    let wrong = |error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01");
+    let wrong = |error| anyhow!("{flag} {text}: a MAC address is {error}");
     text.parse().map_err(wrong).about(flag)
 }
 

@@ -88,16 +88,16 @@ fn leave_out_trials(found: &mut Vec<Found>) {
 pub fn one(target: &Target, naming: &str) -> Result<Found> {
     let mut found = all(target);
     if found.len() > 1 {
-        let list: Vec<String> = found.iter().map(|found| found.process.to_string()).collect();
+        let list: Vec<String> = found.iter().map(named).collect();
         let place = match target {
             Target::Process(process) => format!("below process {process}"),
             _ => "here".to_owned(),
         };
         bail!(
-            "{} runs are active {place} (processes {}); name one: {naming} {}",
+            "{} runs are active {place} ({}); name one: {naming} {}",
             list.len(),
             list.join(", "),
-            list[0]
+            found[0].process
         );
     }
     match found.pop() {
@@ -116,6 +116,17 @@ pub fn one(target: &Target, naming: &str) -> Result<Found> {
             Ok(found)
         }
         None => bail!("{}", nothing(target)),
+    }
+}
+
+/// A run as one of several.
+fn named(found: &Found) -> String {
+    match &found.state {
+        Ok(state) => {
+            let run = state.process.run.file_name().unwrap_or_default().display();
+            format!("{} {} in {run}", found.process, state.process.command)
+        }
+        Err(_) => found.process.to_string(),
     }
 }
 

@@ -258,6 +258,8 @@ fn of_several_runs_one_is_chosen() {
         .run();
     assert_eq!(once.code, Some(2), "{once}");
     assert!(once.stderr.contains("2 runs are active here"), "{once}");
+    let named = format!("{} reflect in ", first.id());
+    assert!(once.stderr.contains(&named), "{once}");
 
     let mut terminal = Terminal::top(&lab, "", 24, 80);
     terminal.wait_for("Runs");

@@ -175,7 +175,7 @@ pub enum GoalError {
     Item(String),
     /// No such field.
     #[error(
-        "a goal has no field `{0}`; fields are name, loss, exceed, width, initial, final, sum, steps, expand"
+        "a goal has no field `{0}`; fields are name, loss, exceed, width, initial, final, sum, steps, expand (ndr and pdr stand for loss=0 and loss=0.5%)"
     )]
     Field(String),
     /// Two values for one field.

@@ -123,7 +123,7 @@ wrong! {
     core_twice: ["send", "--cores", "0-1,0"] => "core 0 twice", "give each core once";
 
     no_address: ["send", "--to", "10.0.0.256"] => "--to 10.0.0.256", "IP:PORT-PORT";
-    address_that_some_resolvers_take: ["send", "--to", "10.1"] => "--to 10.1 is not IP", "IP:PORT-PORT";
+    address_that_some_resolvers_take: ["send", "--to", "10.1"] => "--to 10.1 is neither an address", "IP:PORT-PORT";
     host_that_nobody_knows: ["send", "--to", "nowhere.invalid:7"] => "--to nowhere.invalid: nobody knows a host", "write its IP address";
     host_of_the_family_of_the_socket: ["send", "--port", "kernel:127.0.0.1", "--to", "localhost"] => "goes from 127.0.0.1 to itself";
     port_range_backwards: ["send", "--to", "10.0.0.1:9-7"] => "ends before it begins", "write 7-9";
