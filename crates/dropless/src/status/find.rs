@@ -123,8 +123,8 @@ pub fn one(target: &Target, naming: &str) -> Result<Found> {
 fn named(found: &Found) -> String {
     match &found.state {
         Ok(state) => {
-            let run = state.process.run.file_name().unwrap_or_default().display();
-            format!("{} {} in {run}", found.process, state.process.command)
+            let run = Path::new(state.process.run.file_name().unwrap_or_default());
+            format!("{} {} in {}", found.process, state.process.command, run.display())
         }
         Err(_) => found.process.to_string(),
     }
