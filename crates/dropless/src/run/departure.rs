@@ -46,11 +46,14 @@ impl Departure {
         self.is_over
     }
 
-    /// One look more of one that counts what it sent elsewhere: whether nothing waits any more.
-    pub fn look_below(&mut self, ports: &[OpenPort<'_>]) -> bool {
+    /// One look more at what waits below the ports, when the drivers have taken `all` that they will take.
+    pub fn look_below(&mut self, ports: &[OpenPort<'_>], all: bool) -> bool {
         if !self.is_over {
             self.waiting = ports.iter().map(OpenPort::waiting_below).sum();
-            self.note(!ports.iter().any(OpenPort::is_sending), now());
+            let is_sending = ports.iter().any(OpenPort::is_sending);
+            if all || is_sending {
+                self.note(!is_sending, now());
+            }
         }
         self.is_over
     }

@@ -169,12 +169,13 @@ impl ActiveSend {
             Phase::Sending => {
                 self.stopped = phases::end_sending(&self.plan, &self.wiring);
                 self.over = self.wiring.times.clock.ns(now());
-                self.departure.look_below(look.ports);
+                self.departure.look_below(look.ports, self.wiring.is_done());
                 self.phase = Phase::Draining(Drain::begin(&self.wiring, look));
                 Next::Drain
             }
             Phase::Draining(drain) => {
-                let is_out = self.departure.look_below(look.ports) && self.plan.tx_only;
+                let all = self.wiring.is_done();
+                let is_out = self.departure.look_below(look.ports, all) && self.plan.tx_only;
                 if !is_out && !drain.is_over(&self.plan, &self.wiring, look) {
                     return Next::GoOn;
                 }
