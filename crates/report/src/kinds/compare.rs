@@ -110,8 +110,12 @@ impl Kind for Comparison {
     }
 
     fn tiles(&self) -> Vec<Tile> {
-        let found = self.figures("throughput").into_iter();
-        Tile::known(found.map(|(of, value)| (of, Some(pps(value)))))
+        let found = tables::tried(self).map(|method| {
+            let mark = if method.may_carry_more() { "\u{2265} " } else { "" };
+            let rate = method.lossless_pps.unwrap_or(0.0);
+            (method.name.clone(), Some(format!("{mark}{}", pps(rate))))
+        });
+        Tile::known(found)
     }
 
     fn terminal(&self, style: &Style) -> String {
