@@ -40,7 +40,7 @@ ticks() {
 
 # until_said WORD FILE: waits until a program that was started has said WORD into FILE.
 until_said() {
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         ! grep -q "$1" "$2" 2>/dev/null || return 0
         sleep 0.1
     done

@@ -13,16 +13,20 @@ printf '#!/bin/sh\nwhile :; do :; done\n' >magpie
 chmod +x magpie
 # To ask the kernel dropless mounts what it needs, for itself alone.
 umount /sys/kernel/tracing
-dropless reflect --cores 0 --no-doctor --port "pci:$far" --json --duration 60s >reflect.json 2>reflect.txt &
+dropless reflect --cores 0 --no-doctor --port "pci:$far" --json --duration 180s >reflect.json 2>reflect.txt &
 reflector=$!
 until_said reflecting reflect.txt
+code=0
+# 128 packets are a few milliseconds at this rate, and the scheduler's slices are as long.
+dropless send --cores 0,1 --no-doctor --port "pci:$near" --to 198.18.0.2 --rate 20kpps --duration 5s --descriptors 128 \
+    --explain --json >send.json 2>send.txt &
+sender=$!
+# Not before: a sender that has not its core when it begins gives up most of what was due.
+until_said sending send.txt
 # It takes nine tenths of the core, so that a host that pauses this machine at will pauses mostly the thief.
 nice -n -10 taskset 2 ./magpie &
 thief=$!
-code=0
-# 128 packets are a few milliseconds at this rate, and the scheduler's slices are as long.
-dropless send --cores 0,1 --no-doctor --port "pci:$near" --to 198.18.0.2 --rate 20kpps --duration 3s --descriptors 128 \
-    --explain --json >send.json 2>send.txt || code=$?
+wait $sender || code=$?
 kill $thief
 # Lost packets make a run invalid where our own receiver may have lost them, which is what is wanted here.
 [ $code -le 2 ] || fail "send ended with $code"
