@@ -94,9 +94,10 @@ impl Drop for Memory {
     }
 }
 
-/// From the middle to the last look; the last few may be of its end.
+/// From the middle to the last look; the last ones may be of its end, when it makes its result.
 fn growth_kib(looks: &[u64]) -> Option<u64> {
-    let looks = &looks[..looks.len().saturating_sub(2)];
+    let of_end = (looks.len() / 10).max(2);
+    let looks = &looks[..looks.len().saturating_sub(of_end)];
     let middle = looks.get(looks.len() / 2)?;
     (looks.len() >= LOOKS_MIN).then(|| looks.last().copied().unwrap_or(0).saturating_sub(*middle))
 }
