@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use procfs_core::FromRead as _;
 use procfs_core::process::Status;
@@ -20,9 +20,9 @@ const RING_KIB: u64 = 64 << 10;
 const POOL_KIB: u64 = 20 << 10;
 
 /// A process, and what it had resident at each look.
-#[derive(Default)]
 struct Watched {
     name: String,
+    since: Instant,
     resident_kib: Vec<u64>,
 }
 
@@ -36,14 +36,16 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub fn watch() -> Self {
+    /// Looks at each for `life`, in which it sends: then it makes its result, for which it needs more, and which may take long.
+    pub fn watch(life: Duration) -> Self {
         assert!(resident_kib(std::process::id()).is_some(), "no VmRSS in /proc");
         let (processes, over) = (Processes::default(), Arc::new(AtomicBool::new(false)));
         let (seen, ended) = (Arc::clone(&processes), Arc::clone(&over));
         let looker = std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                for (process, watched) in seen.iter_mut() {
+                let live = seen.iter_mut();
+                for (process, watched) in live.filter(|(_, watched)| watched.since.elapsed() < life) {
                     watched.resident_kib.extend(resident_kib(*process));
                 }
                 drop(seen);
@@ -61,6 +63,7 @@ impl Memory {
     pub fn also(&self, process: u32, name: &str) {
         let watched = Watched {
             name: name.to_owned(),
+            since: Instant::now(),
             resident_kib: Vec::new(),
         };
         let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,10 +97,9 @@ impl Drop for Memory {
     }
 }
 
-/// From the middle to the last look; the last ones may be of its end, when it makes its result.
+/// From the middle to the last look; the last few may be of the end of one that ended before.
 fn growth_kib(looks: &[u64]) -> Option<u64> {
-    let of_end = (looks.len() / 10).max(2);
-    let looks = &looks[..looks.len().saturating_sub(of_end)];
+    let looks = &looks[..looks.len().saturating_sub(2)];
     let middle = looks.get(looks.len() / 2)?;
     (looks.len() >= LOOKS_MIN).then(|| looks.last().copied().unwrap_or(0).saturating_sub(*middle))
 }

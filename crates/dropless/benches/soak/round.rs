@@ -47,7 +47,7 @@ impl<'a> Round<'a> {
             plan,
             lab,
             is_huge: plan.is_huge && hugepages_free_bytes() >= HUGEPAGES_MIN_BYTES,
-            memory: Memory::watch(),
+            memory: Memory::watch(Duration::from_secs(plan.seconds.into())),
             commands: RefCell::default(),
         }
     }
