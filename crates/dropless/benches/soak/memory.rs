@@ -44,8 +44,8 @@ impl Memory {
         let looker = std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                let live = seen.iter_mut();
-                for (process, watched) in live.filter(|(_, watched)| watched.since.elapsed() < life) {
+                let all = seen.iter_mut();
+                for (process, watched) in all.filter(|(_, watched)| watched.since.elapsed() < life) {
                     watched.resident_kib.extend(resident_kib(*process));
                 }
                 drop(seen);
