@@ -25,7 +25,7 @@ pub struct Departure {
     /// nobody looked.
     still: Option<Ticks>,
     is_over: bool,
-    /// Packets that the port counts as sent and that had not left when nobody waited any more.
+    /// Packets that count as sent and that had not left when nobody waited any more.
     pub waiting: u64,
     /// As far as that matters, there was room for so many in a queue, and the port does not say when they left it.
     untold: Option<u64>,
@@ -49,7 +49,8 @@ impl Departure {
     /// One look more at what waits below the ports, when the drivers have taken `all` that they will take.
     pub fn look_below(&mut self, ports: &[OpenPort<'_>], all: bool) -> bool {
         if !self.is_over {
-            self.waiting = ports.iter().map(OpenPort::waiting_below).sum();
+            let waits = |open: &OpenPort<'_>| open.waiting_below() + open.waiting_above();
+            self.waiting = ports.iter().map(waits).sum();
             let is_sending = ports.iter().any(OpenPort::is_sending);
             if all || is_sending {
                 self.note(!is_sending, now());

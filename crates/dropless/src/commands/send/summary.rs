@@ -68,9 +68,10 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
     let reordered = streams.iter().map(|stream| stream.reordered).sum();
     let extents = streams.iter().map(|stream| stream.reorder_extent_max);
     let bytes = results.send.iter().map(|send| send.bytes).sum();
-    // As far as it had left when nobody waited any more.
+    // What had not left when nobody waited any more is in no rate.
     let gone = ledger.accepted.saturating_sub(job.departure.waiting);
-    let [rate_tx_bps_l1, rate_tx_bps_l2] = bit_rates(ledger.accepted, bytes, seconds);
+    let sent_s = seconds * ledger.accepted as f64 / gone.max(1) as f64;
+    let [rate_tx_bps_l1, rate_tx_bps_l2] = bit_rates(ledger.accepted, bytes, sent_s.max(seconds));
     Summary {
         sent: ledger.accepted,
         received: ledger.received,
