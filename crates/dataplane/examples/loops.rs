@@ -57,7 +57,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
     let buffers = DpdkBuffers::new(eal, pool, false);
     let send_counters = SendCounters::new();
     let mut send = SendTask::new(
-        DpdkTransmit::new(eal, tx),
+        DpdkTransmit::new(eal, tx, false),
         buffers,
         SendPlan {
             templates: (0..streams)
@@ -88,7 +88,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize, streams: u16) -> Resul
     );
     let mut reflect = ReflectTask::new(
         DpdkReceive::new(eal, far_rx, false),
-        DpdkTransmit::new(eal, far_tx),
+        DpdkTransmit::new(eal, far_tx, false),
         ReflectPlan {
             own_mac: OwnMac::Any,
             only_ours: false,

@@ -24,12 +24,18 @@ impl<'e> DpdkReceive<'e> {
 pub struct DpdkTransmit<'e> {
     eal: &'e Eal,
     queue: TxQueue<'e>,
+    is_shared: bool,
 }
 
 impl<'e> DpdkTransmit<'e> {
-    /// Sends to `queue`.
-    pub fn new(eal: &'e Eal, queue: TxQueue<'e>) -> Self {
-        Self { eal, queue }
+    /// Sends to `queue`. `is_shared` says that another process copies the frames from where they lie, and waits for each as it
+    /// does, so that short ones are worth being moved to where its core finds them sooner.
+    pub fn new(eal: &'e Eal, queue: TxQueue<'e>, is_shared: bool) -> Self {
+        Self {
+            eal,
+            queue,
+            is_shared,
+        }
     }
 }
 
@@ -77,6 +83,9 @@ impl<'e> Transmit for DpdkTransmit<'e> {
     }
     #[inline]
     fn transmit(&mut self, from: &mut Burst<'e>, count: usize) -> usize {
+        if self.is_shared {
+            from.demote_short(count);
+        }
         self.queue.transmit(from, count)
     }
 }

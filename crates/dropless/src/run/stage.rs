@@ -173,7 +173,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
                 task.on(Tapped::new(*tx, tap), buffers)
             }
             (Tx::Device(tx), Some(dpdk)) => {
-                let tx = DpdkTransmit::new(dpdk.eal, tx);
+                let tx = DpdkTransmit::new(dpdk.eal, tx, self.is_shared(port));
                 task.on(Tapped::new(tx, tap), dpdk.buffers(self.is_far(port)))
             }
             (Tx::Device(_), None) => return false,
@@ -200,7 +200,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             }
             (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => {
                 let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(from));
-                let tx = DpdkTransmit::new(dpdk.eal, tx);
+                let tx = DpdkTransmit::new(dpdk.eal, tx, self.is_shared(to));
                 task.on(
                     Tapped::new(rx, taps_in),
                     Tapped::new(tx, taps_out),
@@ -240,7 +240,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         let taps_out = self.tap(worker, to, Direction::Out);
         let buffers = self.dpdk(from).unwrap_or(dpdk).buffers(false);
         let towards = towards.and_then(|tx| match tx {
-            Tx::Device(tx) => Some(DpdkTransmit::new(dpdk.eal, tx)),
+            Tx::Device(tx) => Some(DpdkTransmit::new(dpdk.eal, tx, false)),
             Tx::Socket(_) => None,
         });
         let comes = comes.and_then(|rx| match rx {
@@ -248,7 +248,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             Rx::Socket(_) => None,
         });
         let rx = Tapped::new(DpdkReceive::new(dpdk.eal, rx, self.is_cold(from)), taps_in);
-        let tx = Tapped::new(DpdkTransmit::new(dpdk.eal, tx), taps_out);
+        let tx = Tapped::new(DpdkTransmit::new(dpdk.eal, tx, self.is_shared(to)), taps_out);
         let task = task.on((rx, tx), (towards, comes), buffers);
         self.workers[worker].add(role, task);
         true
@@ -282,6 +282,11 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     /// Whether another core reads what goes out through a port, where it lies. A NIC leaves it in this core's cache.
     fn is_far(&self, port: usize) -> bool {
         self.is_cold(port) && matches!(self.ports[port].traits().medium, Medium::Process | Medium::Peer)
+    }
+
+    /// Whether another process copies what goes out through a port from where it lies.
+    fn is_shared(&self, port: usize) -> bool {
+        self.is_cold(port) && self.ports[port].traits().medium == Medium::Peer
     }
 
     fn dpdk(&self, port: usize) -> Option<Dpdk<'p, 'e>> {

@@ -33,7 +33,7 @@ pub fn over<'e, V>(
                 Rx::Socket(_) => None,
             });
             let mut rx: Vec<_> = rx.collect();
-            let (mut tx, mut buffers) = (DpdkTransmit::new(dpdk.eal, tx), dpdk.buffers(false));
+            let (mut tx, mut buffers) = (DpdkTransmit::new(dpdk.eal, tx, false), dpdk.buffers(false));
             let value = ask(&mut rx, (&mut tx, &mut buffers), question, answer, now, &stop);
             let rx = rx.into_iter().map(|rx| Rx::Device(rx.into_queue()));
             open.rx.extend(rx);
