@@ -1,6 +1,6 @@
 //! What went wrong, in one line on standard error: what is wrong, and what to do.
 
-mod tcpdump;
+mod instead;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use host::nearest::nearest;
@@ -43,7 +43,7 @@ pub fn of_usage(error: &mut clap::Error, given: &[&str]) -> Option<String> {
     let theirs = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => given
             .first()
-            .and_then(|name| Some((name, flag, tcpdump::instead(name, flag)?))),
+            .and_then(|name| Some((name, flag, instead::of(name, flag)?))),
         _ => None,
     };
     if let Some((name, flag, ours)) = theirs {
@@ -154,11 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_tcpdump_are_known_by_what_they_are_called_here() {
+    fn flags_from_elsewhere_are_known_by_what_they_are_called_here() {
         for (arguments, words) in [
             (["capture", "-n"], "there is no -n here; leave it out"),
             (["capture", "-ieth0"], "--port packet:INTERFACE"),
             (["read", "-r"], "dropless read FILE"),
+            (["search", "--rate"], "--min-rate and --max-rate"),
+            (["search", "--rate=1Mpps"], "--min-rate and --max-rate"),
         ] {
             let said = said(&["dropless", arguments[0], arguments[1]]).unwrap();
             assert!(said.contains(words), "{said}");

@@ -56,7 +56,7 @@ fn with_flag(command: Command, words: &[&str]) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .value_hint(ValueHint::FilePath)
                 .help_heading("Output")
-                .help("Read further flags from this TOML file, e.g. rate = \"1Mpps\"; those given here win over it"),
+                .help("Read further flags from this TOML file, e.g. name = \"before\"; those given here win over it"),
         ),
         [first, rest @ ..] => command.mut_subcommand(*first, |command| with_flag(command, rest)),
     }

@@ -25,7 +25,7 @@ pub const COLLECT_MARGIN_NS: u64 = 1_000_000_000;
 pub enum IntervalError {
     /// The memory of the ring is bounded.
     #[error(
-        "intervals of {interval} with {streams} streams need too much memory for so long a drain; use --interval {smallest_ms}ms or longer, or a shorter --drain",
+        "intervals of {interval} need too much memory for so long a drain (streams: {streams}); use --interval {smallest_ms}ms or longer, or a shorter --drain",
         interval = crate::units::format_duration(*interval_ns), smallest_ms = smallest_ns.div_ceil(1_000_000)
     )]
     TooSmall {

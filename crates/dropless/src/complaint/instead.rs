@@ -1,7 +1,7 @@
-//! Flags of tcpdump(8) that fingers know, and what they are called here.
+//! Flags that fingers know from tcpdump(8) and from other subcommands, and what they are called here.
 
-/// The subcommand, the flag of tcpdump, and what does the same.
-const FLAGS: [(&str, &str, &str); 22] = [
+/// The subcommand, the flag it has not, and what does the same.
+const FLAGS: [(&str, &str, &str); 24] = [
     ("capture", "-A", "payloads are shown by tcpdump -A -r FILE"),
     ("capture", "-B", "say --ring-size BYTES"),
     ("capture", "-C", "say --file-size BYTES"),
@@ -48,12 +48,26 @@ const FLAGS: [(&str, &str, &str); 22] = [
         "-w",
         "tcpdump -r FILE -w FILE writes what is chosen of a file",
     ),
+    (
+        "search",
+        "--duration",
+        "say how long a trial lasts, with --final-duration or --trial-duration",
+    ),
+    (
+        "search",
+        "--rate",
+        "it is what is searched for; --min-rate and --max-rate bound it",
+    ),
 ];
 
-/// What does here what `flag` (with what may stand right behind it, as in `-ieth0`) does there.
-pub fn instead(subcommand: &str, flag: &str) -> Option<&'static str> {
+/// What does here what `flag` does there: a long one, or a short one with what may stand right behind it, as in `-ieth0`.
+pub fn of(subcommand: &str, flag: &str) -> Option<&'static str> {
+    let is_it = |theirs: &str| match flag.starts_with("--") {
+        true => flag == theirs,
+        false => flag.starts_with(theirs),
+    };
     let found = FLAGS
         .iter()
-        .find(|(of, theirs, _)| *of == subcommand && flag.starts_with(theirs) && !flag.starts_with("--"));
+        .find(|(of, theirs, _)| *of == subcommand && is_it(theirs));
     found.map(|(.., ours)| *ours)
 }
