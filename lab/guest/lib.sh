@@ -10,11 +10,15 @@ fail() {
     exit 1
 }
 
-# sound FILE CODE: a run is sound if it is valid, or if all that is wrong with it is its pace: an emulated processor pauses at will.
+# sound FILE CODE: a run is sound if it is valid, or if all that is wrong with it is its pace: an emulated processor pauses at will,
+# and so does an emulated card, before which packets wait.
 sound() {
     if [ "$2" -le 1 ]; then return 0; fi
     sed -n '/"reasons"/,/\]/s/.*"code": "\(.*\)".*/\1/p' "$1" >codes
-    if [ "$(cat codes)" != underoffered ]; then fail "send ended with $2: $(cat codes)"; fi
+    case $(cat codes) in
+        underoffered | port_full) ;;
+        *) fail "send ended with $2: $(cat codes)" ;;
+    esac
     rm codes
     echo "the pace was not held"
 }

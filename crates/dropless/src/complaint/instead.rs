@@ -62,10 +62,7 @@ const FLAGS: [(&str, &str, &str); 24] = [
 
 /// What does here what `flag` does there: a long one, or a short one with what may stand right behind it, as in `-ieth0`.
 pub fn of(subcommand: &str, flag: &str) -> Option<&'static str> {
-    let is_it = |theirs: &str| match flag.starts_with("--") {
-        true => flag == theirs,
-        false => flag.starts_with(theirs),
-    };
+    let is_it = |theirs: &str| flag == theirs || (!flag.starts_with("--") && flag.starts_with(theirs));
     let found = FLAGS
         .iter()
         .find(|(of, theirs, _)| *of == subcommand && is_it(theirs));
