@@ -82,7 +82,7 @@ pub use send_order::SendOrder;
 pub use sequence::{Hole, Outcome, SequenceWindow};
 pub use shared_histogram::{CompactHistogram, SharedHistogram};
 pub use shortfall::{Hindrance, Shortfall};
-pub use sizes::SizeMix;
+pub use sizes::{FRAME_SIZE_MAX, SizeMix};
 pub use summary::{ReflectSummary, Summary, VERSION};
 pub use time::{Clock, Nanos, Ticks};
 pub use timetable::{ReplayRate, TimesSummary, Timetable};

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use crate::schedule::gcd;
 use crate::units::UnitError;
 
-/// Largest frame size (with FCS) anyone can ask for; ports allow less.
-pub const FRAME_SIZE_MAX: usize = 65_535;
+/// Largest frame size (with FCS) that can be asked for, that of a jumbo frame; ports may allow less.
+pub const FRAME_SIZE_MAX: usize = 9618;
 
 /// Frame sizes with FCS, and how often each is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl FromStr for SizeMix {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<SizeMix, UnitError> {
-        let wanted = "64, 64,512,1518, 64-1518 or imix (bytes with FCS, up to 65535)";
+        let wanted = "64, 64,512,1518, 64-1518 or imix (bytes with FCS, up to 9618)";
         let wrong = || UnitError::new("frame size", text, wanted);
         if text.trim().eq_ignore_ascii_case("imix") {
             return Ok(SizeMix::Imix(64));
@@ -108,6 +108,8 @@ mod tests {
             let mix: SizeMix = text.parse().unwrap();
             assert_eq!(mix.to_string(), text);
         }
+        let error = "9619".parse::<SizeMix>().unwrap_err().to_string();
+        assert!(error.contains(&format!("up to {FRAME_SIZE_MAX})")), "{error}");
     }
 
     #[test]

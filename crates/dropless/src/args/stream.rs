@@ -50,6 +50,13 @@ pub fn payload(wanted: Option<usize>) -> Result<usize> {
         "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}",
         wire::PROBE_LEN
     );
+    // Behind the fewest headers; those of IPv6 and VLANs leave less.
+    let most = measure::FRAME_SIZE_MAX - (wire::Template::minimum_frame_size(false, 0) - wire::PROBE_LEN);
+    ensure_about!(
+        "--payload",
+        payload <= most,
+        "--payload {payload} is more than the largest frame carries; use --payload {most}, or less"
+    );
     Ok(payload)
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::foreign::{Foreign, Named};
 use super::kernel;
-use super::{JUMBO_FRAME, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, is_group};
+use super::{LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, is_group};
 use crate::about::{About as _, bail_about, ensure_about};
 
 /// A `send` run.
@@ -193,10 +193,6 @@ impl SendPlan {
                     size >= minimum,
                     "frame size {size} is below the probe: stream `{}` needs at least {minimum} bytes (headers, 18-byte probe, FCS); use --size {minimum}",
                     stream.name
-                );
-                ensure!(
-                    size <= JUMBO_FRAME,
-                    "frame size {size} is above the largest jumbo frame, {JUMBO_FRAME}; use a smaller --size (or --payload)"
                 );
             }
             self.validate_ends(stream)?;

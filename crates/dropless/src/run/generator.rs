@@ -19,6 +19,8 @@ use crate::plan::FAR_V4;
 
 /// Packets a second that it sends into each port.
 pub const RATE_PPS: f64 = 10_000.0;
+/// How many packets may be behind: what was due while its worker had not begun, or was away, is not made up for in a flood.
+const BACKLOG: u64 = 64;
 /// Flows of each queue.
 const FLOWS: u32 = 64;
 /// What its packets come from, and where they go.
@@ -76,7 +78,7 @@ pub fn feed<'p, 'e: 'p>(
     let Some(far) = &mut stage.ports[port].far else {
         return Ok(Vec::new());
     };
-    let (far_mac, backlog) = (far.mac, far.tx_room());
+    let far_mac = far.mac;
     let queues: Vec<_> = std::mem::take(&mut far.tx);
     let count = queues.len();
     let mix = SizeMix::Imix(64);
@@ -107,7 +109,7 @@ pub fn feed<'p, 'e: 'p>(
             pacer: Pacer::of_queue(Rate::Pps(RATE_PPS), (queue, count), start, clock.hz()),
             end: Ticks(u64::MAX),
             burst,
-            backlog,
+            backlog: BACKLOG,
             clock,
             intervals: Arc::new(IntervalRing::for_sender(1, INTERVAL_NS, 1, clock.ns(start))?),
             cut: Arc::new(AtomicU64::new(u64::MAX)),

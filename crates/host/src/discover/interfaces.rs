@@ -35,25 +35,22 @@ fn best_port(sys: &Sys, interface: &Interface, free: bool) -> (String, Usable) {
         interface: name,
         qdisc_bypass: false,
     });
-    let excluded = match interface.sort {
-        Sort::Loopback => Some((
-            "the loopback leads back to this kernel only",
-            "choose another interface, or ring to measure dropless itself",
-        )),
-        Sort::Ifb => Some((
-            "an ifb is a place for traffic shaping: it leads nowhere",
-            "choose another interface",
-        )),
-        _ => None,
-    };
-    if let Some((why, fix)) = excluded {
-        let (why, fix) = (why.to_owned(), Fix::advice(fix));
-        return (packet.to_string(), Usable::No { why, fix });
+    match interface.sort {
+        Sort::Ifb => {
+            let why = "an ifb is a place for traffic shaping: it leads nowhere".to_owned();
+            let fix = Fix::advice("choose another interface");
+            return (packet.to_string(), Usable::No { why, fix });
+        }
+        // A capture sees there what goes between processes.
+        Sort::Loopback => {}
+        _ if !free => {}
+        _ => {
+            if let Ok(prepared) = check(&xdp, sys) {
+                return (xdp.to_string(), usable(Ok(prepared)));
+            }
+        }
     }
-    match check(&xdp, sys) {
-        Ok(prepared) if free => (xdp.to_string(), usable(Ok(prepared))),
-        _ => (packet.to_string(), usable(check(&packet, sys))),
-    }
+    (packet.to_string(), usable(check(&packet, sys)))
 }
 
 /// A refusal for another reason must not hide what the interface carries: its fix would be taken for advice.

@@ -123,7 +123,7 @@ fn notes(look: &Look<'_>, interface: &Interface, effect: &str) -> Vec<Warning> {
         notes.push(Warning::new("enslaved", text).with_fix(fix));
     }
     if interface.sort == Sort::Loopback {
-        let text = "the loopback gives back every frame sent, to the kernel's sockets, too";
+        let text = "the loopback leads back to this kernel only: every frame sent comes back, to the kernel's sockets, too";
         notes.push(Warning::new("loopback", text));
     }
     notes

@@ -144,9 +144,13 @@ fn outcome(summary: &ReplaySummary) -> String {
         0 => sent,
         cut_off => format!("{sent}, {} cut off by the end", count(cut_off)),
     };
-    match summary.gap_error_ns.p99 {
-        Some(error) => format!("{sent}; gaps kept within {} (p99)", time(error as f64)),
-        None => sent,
+    // After a hold-up most gaps are right, or as wrong as they are long, and all packets late.
+    match (summary.gap_error_ns.p99, summary.late_ns.p99) {
+        (Some(gap), Some(late)) => {
+            let [gap, late] = [gap, late].map(|ns| time(ns as f64));
+            format!("{sent}; gaps kept within {gap}, times within {late} (p99)")
+        }
+        _ => sent,
     }
 }
 

@@ -57,8 +57,9 @@ pub struct ActiveSend {
     pub collector: IntervalCollector,
     /// Packets missing from judged intervals.
     judged_lost: u64,
-    /// Latencies of judged intervals.
+    /// Latencies of judged intervals, and of the last one of them.
     latency: Histogram,
+    latency_last: Percentiles,
 }
 
 enum Phase {
@@ -91,6 +92,7 @@ impl ActiveSend {
             refusing: wiring.send.iter().map(|_| Refusing::default()).collect(),
             judged_lost: 0,
             latency: Histogram::new(LATENCY_SUB_BITS),
+            latency_last: Percentiles::default(),
             plan,
             loads,
             wiring,
@@ -116,6 +118,7 @@ impl ActiveSend {
             self.judged_lost += row.total().lost();
         }
         self.latency.merge(&row.latency);
+        self.latency_last = row.percentiles();
         if let Some(rows) = &mut self.rows {
             rows.push(row);
         }
@@ -128,6 +131,10 @@ impl ActiveSend {
         let first = ended.saturating_sub(several).max(self.collector.next_index());
         if self.plan.tx_only {
             return Percentiles::default();
+        }
+        // With a drain that is shorter than an interval what ended is final by now.
+        if first >= ended {
+            return self.latency_last;
         }
         let mut latency = Histogram::new(LATENCY_SUB_BITS);
         (first..ended).for_each(|index| latency.merge(&self.collector.collect(index).latency));

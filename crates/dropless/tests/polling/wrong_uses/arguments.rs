@@ -80,9 +80,10 @@ wrong! {
 
     size_below_probe: ["send", "--size", "63"] => "63 is below the probe", "use --size 64";
     size_below_probe_with_tags: ["send", "--size", "64", "--vlan", "5", "--to", "2001:2::2"] => "at least 88", "use --size 88";
-    size_above_jumbo: ["send", "--size", "9700"] => "9700 is above the largest", "use a smaller --size";
+    size_above_jumbo: ["send", "--size", "9700"] => "9700", "up to 9618";
     size_range_backwards: ["send", "--size", "1500-64"] => "\"1500-64\"", "write 64, 64,512,1518";
     empty_size: ["send", "--size", ""] => "--size is empty", "imix";
+    payload_above_jumbo: ["send", "--payload", "9573"] => "9573 is more than", "use --payload 9572";
     payload_below_probe: ["send", "--payload", "17"] => "17 is below the probe", "use --payload 18";
     bad_rate: ["send", "--rate", "5x"] => "\"5x\"", "3.5Mpps, 10Gbps";
     rate_of_nothing: ["send", "--rate", "0pps"] => "\"0pps\"", "write a rate from 0.00001pps";

@@ -98,7 +98,7 @@ pub fn html(ledger: &Ledger) -> Markup {
         node("foreign", foreign, End::Plain, "arrived: not our probes"),
     ];
     let caption = match ledger.check(&[]).first() {
-        None => "The ledger balances: every packet is accounted for".to_owned(),
+        None => format!("The ledger balances: {}", accounted(ledger)),
         Some(broken) => format!("The ledger DOES NOT BALANCE: {broken}"),
     };
     let rows = lines(&flow).skip(1).map(|(_, node)| node).chain(&arrived);
@@ -183,12 +183,20 @@ fn arrivals(arrived: &Arrived, table: &mut Table, empty: &mut Vec<&str>) {
     }
 }
 
+/// How far a ledger that balances tells where packets went.
+fn accounted(ledger: &Ledger) -> String {
+    match ledger.unexplained {
+        0 => "every packet is accounted for".to_owned(),
+        unexplained => format!("every packet but {} is accounted for", count(unexplained)),
+    }
+}
+
 /// Computed from the very numbers above it. (The lanes, which `measure` checks too, are not shown here.)
 fn balance(ledger: &Ledger, style: &Style) -> String {
     match ledger.check(&[]).first() {
         None => {
             style.paint(Paint::Good, "  balances")
-                + &style.paint(Paint::Dim, ": every packet is accounted for")
+                + &style.paint(Paint::Dim, &format!(": {}", accounted(ledger)))
                 + "\n"
         }
         Some(broken) => {
