@@ -15,8 +15,17 @@ const LIBRARIES: [&str; 9] = [
     "rte_pdump",
     "rte_vhost",
 ];
-const SOURCES: [&str; 9] = [
-    "burst", "drivers", "eal", "log", "nap", "pool", "port", "sockets", "unmap",
+const SOURCES: [&str; 10] = [
+    "burst",
+    "drivers",
+    "eal",
+    "interrupts",
+    "log",
+    "nap",
+    "pool",
+    "port",
+    "sockets",
+    "unmap",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -54,6 +54,11 @@ int dl_rx_timestamp_field(unsigned *offset, uint64_t *flag);
 /* `wait` is called on EAL's interrupt thread before a driver unmaps memory there. */
 void dl_before_unmap(void (*wait)(void));
 
+/* ---- interrupts.c ---- */
+
+/* Calls `run` on EAL's interrupt thread, between what it does for drivers, and waits until it is done. */
+void dl_on_interrupt_thread(void (*run)(void *), void *argument);
+
 /* ---- nap.c ---- */
 
 /* Whether EAL, started on this thread, may measure the time stamp counter for itself in a shorter time. */

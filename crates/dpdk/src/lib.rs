@@ -74,6 +74,7 @@ mod eal;
 mod error;
 mod gate;
 mod interface_kept;
+mod interrupts;
 mod log;
 mod mbuf;
 mod packet_ring;

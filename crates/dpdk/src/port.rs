@@ -8,7 +8,7 @@ use crate::{
     Capabilities, Device, Eal, PortConfig, PortError, PortStats,
     device::{failed, is_chatty},
     gate::Gate,
-    interface_kept,
+    interface_kept, interrupts,
     pool::Pool,
     raw, stats, virtual_port,
 };
@@ -93,11 +93,28 @@ impl<'e> Port<'e> {
             return Ok(());
         }
         Gate::close_all(self.gates.iter().map(Arc::as_ref));
+        let mut result = Ok(());
+        self.undisturbed(|port| result = port.stop_shut());
+        result
+    }
+
+    /// Stops a port whose gates are closed.
+    fn stop_shut(&mut self) -> Result<(), PortError> {
         self.reap();
         self.started = false;
         // SAFETY: no thread is inside a burst call of this port, nor will be: its gates are closed.
         let result = unsafe { sys::dl_port_stop(self.id) };
         self.check(result, "stopping it")
+    }
+
+    /// The memif driver answers its peer on EAL's interrupt thread, without a lock: what takes the connection or the port away
+    /// from another thread can meet it there (seen with 22.11: SIGSEGV where a client called again as its server ended).
+    fn undisturbed(&mut self, mut work: impl FnMut(&mut Self)) {
+        if self.driver_name() == "net_memif" {
+            interrupts::between(&mut || work(self));
+        } else {
+            work(self);
+        }
     }
 
     /// What the other side has read, the drivers of `AF_XDP` and zero-copy memif take back when they are next called to
@@ -225,19 +242,25 @@ impl<'e> Port<'e> {
 
 impl Drop for Port<'_> {
     fn drop(&mut self) {
-        // A driver that refuses to stop is closed all the same: the gates are shut in any case.
-        let _ = self.stop();
-        if self.granted.promiscuous {
-            // An interface of the kernel keeps the mode otherwise.
-            // SAFETY: the port is still configured, and `&mut self` is its only control handle.
-            unsafe { sys::dl_port_promiscuous(self.id, 0) };
-        }
-        let close = || {
-            // SAFETY: stopped, and its queues stay shut for ever. The claim stays too: the id is never handed out
-            // again.
-            unsafe { sys::dl_port_close(self.id) };
-        };
-        self.eal.hush(is_chatty(self.driver_name()), close);
+        Gate::close_all(self.gates.iter().map(Arc::as_ref));
+        // All at once: whoever calls a memif between would be served by a port that is gone.
+        self.undisturbed(|port| {
+            // A driver that refuses to stop is closed all the same: the gates are shut in any case.
+            if port.started {
+                let _ = port.stop_shut();
+            }
+            if port.granted.promiscuous {
+                // An interface of the kernel keeps the mode otherwise.
+                // SAFETY: the port is still configured, and `&mut self` is its only control handle.
+                unsafe { sys::dl_port_promiscuous(port.id, 0) };
+            }
+            let close = || {
+                // SAFETY: stopped, and its queues stay shut for ever. The claim stays too: the id is never handed out
+                // again.
+                unsafe { sys::dl_port_close(port.id) };
+            };
+            port.eal.hush(is_chatty(port.driver_name()), close);
+        });
         virtual_port::closed(self.eal, self.id);
     }
 }
