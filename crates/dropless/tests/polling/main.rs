@@ -49,6 +49,7 @@ mod load;
 mod locale;
 mod manager;
 mod memif;
+mod memif_ends;
 mod metrics;
 mod metrics_clients;
 mod names;
