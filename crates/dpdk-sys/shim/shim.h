@@ -56,7 +56,8 @@ void dl_before_unmap(void (*wait)(void));
 
 /* ---- interrupts.c ---- */
 
-/* Calls `run` on EAL's interrupt thread, between what it does for drivers, and waits until it is done. */
+/* Calls `run` on EAL's interrupt thread, between what it does for drivers, and waits until it is done. A thread that a driver
+ * holds up for 2 s is not waited for: then it is called here. */
 void dl_on_interrupt_thread(void (*run)(void *), void *argument);
 
 /* ---- nap.c ---- */

@@ -50,36 +50,35 @@ pub fn payload(wanted: Option<usize>) -> Result<usize> {
         "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}",
         wire::PROBE_LEN
     );
-    // Behind the fewest headers; those of IPv6 and VLANs leave less.
-    let most = measure::FRAME_SIZE_MAX - (wire::Template::minimum_frame_size(false, 0) - wire::PROBE_LEN);
-    ensure_about!(
-        "--payload",
-        payload <= most,
-        "--payload {payload} is more than the largest frame carries; use --payload {most}, or less"
-    );
     Ok(payload)
 }
 
 /// One stream from the plain flags, or one for each `--stream` on top of them; without a size, with so many bytes of UDP payload.
 pub fn all(base: StreamPlan, texts: &[String], path: &PathArgs, payload: usize) -> Result<Vec<StreamPlan>> {
     if texts.is_empty() {
-        return Ok(vec![with_size(base, payload)]);
+        return Ok(vec![with_size(base, payload)?]);
     }
     let one = |(index, text): (usize, &String)| {
         let stream = one(text, index, &base, path).with_context(|| format!("--stream '{text}'"))?;
-        Ok(with_size(stream, payload))
+        with_size(stream, payload)
     };
     let each = texts.iter().enumerate().map(one);
     each.collect::<Result<_>>().about("--stream")
 }
 
 /// A stream without a size gets that which carries so much payload behind its own headers.
-fn with_size(mut stream: StreamPlan, payload: usize) -> StreamPlan {
+fn with_size(mut stream: StreamPlan, payload: usize) -> Result<StreamPlan> {
     if stream.size.is_empty() {
         let headers = stream.minimum_size() - wire::PROBE_LEN;
+        let most = measure::FRAME_SIZE_MAX - headers;
+        ensure_about!(
+            "--payload",
+            payload <= most,
+            "--payload {payload} is more than the largest frame carries behind {headers} bytes of headers and FCS; use --payload {most}, or less"
+        );
         stream.size = (headers + payload).to_string();
     }
-    stream
+    Ok(stream)
 }
 
 /// Whether a `--stream` says something of this field.

@@ -124,7 +124,8 @@ impl ActiveSend {
         }
     }
 
-    /// Latencies of what just ended, an interval or as many short ones as are looked at together: shown before they are final.
+    /// Latencies of what just ended, an interval or as many short ones as are looked at together: shown before they are final, or
+    /// of the last interval that is.
     fn recent_latency(&self, look: &Look<'_, '_>) -> Percentiles {
         let ended = look.elapsed().as_nanos() as u64 / self.plan.interval_ns;
         let several = (RECENT_NS / self.plan.interval_ns).max(1);

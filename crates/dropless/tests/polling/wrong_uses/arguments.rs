@@ -84,6 +84,7 @@ wrong! {
     size_range_backwards: ["send", "--size", "1500-64"] => "\"1500-64\"", "write 64, 64,512,1518";
     empty_size: ["send", "--size", ""] => "--size is empty", "imix";
     payload_above_jumbo: ["send", "--payload", "9573"] => "9573 is more than", "use --payload 9572";
+    payload_above_jumbo_with_a_tag: ["send", "--payload", "9572", "--vlan", "5"] => "9572 is more than", "use --payload 9568";
     payload_below_probe: ["send", "--payload", "17"] => "17 is below the probe", "use --payload 18";
     bad_rate: ["send", "--rate", "5x"] => "\"5x\"", "3.5Mpps, 10Gbps";
     rate_of_nothing: ["send", "--rate", "0pps"] => "\"0pps\"", "write a rate from 0.00001pps";
