@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::schedule::gcd;
 use crate::units::UnitError;
 
-/// Largest frame size (with FCS) that can be asked for, that of a jumbo frame; ports may allow less.
+/// The largest frame, with FCS, that is sent, or that sockets are made for: a jumbo frame. Ports may allow less.
 pub const FRAME_SIZE_MAX: usize = 9618;
 
 /// Frame sizes with FCS, and how often each is sent.

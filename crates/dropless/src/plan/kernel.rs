@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
-use super::{JUMBO_FRAME, ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
+use super::{ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
 use crate::about::{bail_about, ensure_about};
 use crate::run::kernel_port::SocketConfig;
 
@@ -165,7 +165,7 @@ impl ReflectPlan {
             queues: self.queues,
             descriptors: self.machine.descriptors,
             burst: self.machine.burst,
-            largest_frame: JUMBO_FRAME,
+            largest_frame: measure::FRAME_SIZE_MAX,
             sealed: false,
             reflects: true,
             has_faults: self.fault.is_some(),

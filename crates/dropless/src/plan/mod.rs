@@ -40,8 +40,6 @@ pub use send::SendPlan;
 pub const VERSION: u32 = 1;
 /// The largest frame of plain Ethernet, with FCS (IEEE 802.3): what buffers and links are made for where nobody asks for more.
 pub const USUAL_FRAME: usize = 1518;
-/// The largest jumbo frame, with FCS, that is sent, or that sockets are made for.
-pub const JUMBO_FRAME: usize = measure::FRAME_SIZE_MAX;
 /// Lanes are 16 bits in the probe.
 const LANES_MAX: usize = 1 << 16;
 /// `RTE_MAX_QUEUES_PER_PORT` of every DPDK that distributions ship.

@@ -8,10 +8,10 @@ use host::{Medium, PortTraits};
 use measure::{ReplayRate, ReplaySummary, expect};
 use serde::{Deserialize, Serialize};
 
-use super::{JUMBO_FRAME, MachinePlan};
+use super::MachinePlan;
 
 /// The shortest and longest frame that a port can be made for, with FCS.
-const FRAMES: std::ops::RangeInclusive<usize> = 64..=JUMBO_FRAME;
+const FRAMES: std::ops::RangeInclusive<usize> = 64..=measure::FRAME_SIZE_MAX;
 
 /// What becomes of packets of which the capture has only the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]

@@ -35,22 +35,17 @@ fn best_port(sys: &Sys, interface: &Interface, free: bool) -> (String, Usable) {
         interface: name,
         qdisc_bypass: false,
     });
-    match interface.sort {
-        Sort::Ifb => {
-            let why = "an ifb is a place for traffic shaping: it leads nowhere".to_owned();
-            let fix = Fix::advice("choose another interface");
-            return (packet.to_string(), Usable::No { why, fix });
-        }
-        // A capture sees there what goes between processes.
-        Sort::Loopback => {}
-        _ if !free => {}
-        _ => {
-            if let Ok(prepared) = check(&xdp, sys) {
-                return (xdp.to_string(), usable(Ok(prepared)));
-            }
-        }
+    if interface.sort == Sort::Ifb {
+        let why = "an ifb is a place for traffic shaping: it leads nowhere".to_owned();
+        let fix = Fix::advice("choose another interface");
+        return (packet.to_string(), Usable::No { why, fix });
     }
-    (packet.to_string(), usable(check(&packet, sys)))
+    // On the loopback a capture sees what goes between processes: nothing to be taken away from them.
+    let may_take = free && interface.sort != Sort::Loopback;
+    match check(&xdp, sys) {
+        Ok(prepared) if may_take => (xdp.to_string(), usable(Ok(prepared))),
+        _ => (packet.to_string(), usable(check(&packet, sys))),
+    }
 }
 
 /// A refusal for another reason must not hide what the interface carries: its fix would be taken for advice.
